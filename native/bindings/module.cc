@@ -1,0 +1,4 @@
+// The extension module edgekit._native. Each class is registered in a file of its own, register_*.cc.
+#include <pybind11/pybind11.h>
+
+PYBIND11_MODULE(_native, module) { module.doc() = "Native core of edgekit."; }

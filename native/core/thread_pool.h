@@ -1,0 +1,46 @@
+// The process-wide pool of worker threads. Workers spin shortly for the next piece of work of a run, then park;
+// nothing spins once the outermost run has ended.
+#ifndef EDGEKIT_CORE_THREAD_POOL_H_
+#define EDGEKIT_CORE_THREAD_POOL_H_
+
+#include <memory>
+
+namespace edgekit {
+
+class ThreadPool {
+ public:
+  // fn(context, task, worker): worker is in [0, threads) and unique among concurrently running calls of one run.
+  using TaskFn = void (*)(void* context, int task, int worker);
+
+  // The one pool of this process; sized by the CPUs the process may use (affinity mask and cgroup quota).
+  static ThreadPool& process();
+  static int usable_cpus();
+
+  // Runs tasks 0 .. tasks-1 on at most `threads` threads, the caller being worker 0; returns when all are done.
+  // Task t runs on worker t % threads, so that results never depend on timing. threads is capped by the pool's size;
+  // workers flush denormals to zero, and the caller's floating-point mode is restored on return.
+  void run(int tasks, int threads, TaskFn fn, void* context) noexcept;
+
+  // The same with any callable void(int task, int worker).
+  template <typename F>
+  void run(int tasks, int threads, F&& body) noexcept {
+    run(tasks, threads, [](void* context, int task, int worker) { (*static_cast<F*>(context))(task, worker); }, &body);
+  }
+
+  // The engine brackets one inference with these: between them workers may spin, outside they are parked.
+  void begin_burst() noexcept;
+  void end_burst() noexcept;
+
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+ private:
+  ThreadPool();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_CORE_THREAD_POOL_H_

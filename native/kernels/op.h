@@ -1,0 +1,57 @@
+// OpDef: what an operator gives to the engine. Each kernel family defines its ops in <family>/<op>_op.cc and names
+// them in kernels/ops.inc; the engine knows nothing else about them.
+#ifndef EDGEKIT_KERNELS_OP_H_
+#define EDGEKIT_KERNELS_OP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+
+namespace edgekit {
+
+// Operands of one op. Absent optional operands are null. attributes points at the words of the op's attribute struct.
+struct OpArgs {
+  const TensorView* const* inputs;
+  int input_count;
+  const TensorView* const* outputs;
+  int output_count;
+  const void* attributes;
+
+  template <typename Attrs>
+  const Attrs& attrs() const {
+    return *static_cast<const Attrs*>(attributes);
+  }
+  const TensorView& in(int i) const { return *inputs[i]; }
+  const TensorView& out(int i) const { return *outputs[i]; }
+};
+
+// What an op may use while it runs.
+struct RunContext {
+  ThreadPool& pool;
+  int threads;        // at most this many
+  std::byte* scratch; // 64-byte aligned, as large as scratch_bytes() asked for
+  Isa isa;            // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
+};
+
+struct OpDef {
+  Opcode opcode;
+  const char* name;
+
+  // Called once at load, before anything runs, on hostile data too: checks ranks, dims, dtypes, strides, attribute
+  // values and the sizes of constants against each other with overflow-safe arithmetic. The engine has already checked
+  // operand counts and that every element of every view lies inside its buffer. Values of constants may be read here.
+  Status (*check)(const OpArgs& args);
+
+  // Bytes of scratch one call needs with that many threads; null: none. Only called after check() passed.
+  size_t (*scratch_bytes)(const OpArgs& args, int threads, Isa isa);
+
+  // Runs. Must not allocate. Returns kRuntime only for data-dependent faults (an index out of range).
+  Status (*run)(const OpArgs& args, RunContext& context);
+};
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_KERNELS_OP_H_
