@@ -1,0 +1,41 @@
+"""Measures load and first result in the process it starts in: `python -m edgekit.bench.cold PACKAGE ENGINE THREADS NPZ`.
+
+Prints one JSON line. A module of its own, so that nothing is imported before the clock starts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+
+def main() -> None:
+    """Loads, runs once, prints the times in milliseconds."""
+    begin = time.perf_counter()
+    import edgekit
+
+    imported = time.perf_counter()
+    import numpy as np
+
+    path, engine, threads, inputs = sys.argv[1:5]
+    with np.load(inputs, allow_pickle=False) as archive:
+        feeds = {name: archive[name] for name in archive.files}
+    start = time.perf_counter()
+    model = edgekit.load(path, engine=engine, threads=int(threads), warm_up=False)
+    loaded = time.perf_counter()
+    model.run(feeds)
+    first = time.perf_counter()
+    from edgekit.bench.scenarios import peak_rss_bytes
+
+    numbers = {
+        "import_ms": (imported - begin) * 1e3,
+        "load_ms": (loaded - start) * 1e3,
+        "first_result_ms": (first - start) * 1e3,
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
+    print(json.dumps(numbers))
+
+
+if __name__ == "__main__":
+    main()

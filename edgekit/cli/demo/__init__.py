@@ -1,0 +1,1 @@
+"""`edgekit demo`: the whole job on a generated clip."""
