@@ -1,0 +1,1 @@
+"""Scenarios, statistics, roofline, diagnosis and reports of benchmarks."""

@@ -1,4 +1,4 @@
-"""Measures load and first result in the process it starts in: `python -m edgekit.bench.cold PACKAGE ENGINE THREADS NPZ`.
+"""Load and first result, in the process it starts in: `python -m edgekit.bench.cold PACKAGE ENGINE THREADS NPZ`.
 
 Prints one JSON line. A module of its own, so that nothing is imported before the clock starts.
 """

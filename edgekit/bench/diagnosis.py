@@ -63,7 +63,8 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
             continue
         reached = sum(max(e.compute_us, e.memory_us) for e in rows) / spent_us
         names = ", ".join(entry.layer.name for entry in rows[:TOP_LAYERS])
-        text = f"{spent_us / total_us:.0%} of inference in {len(rows)} layers bound by {bound}, at {reached:.0%} of the roofline; longest: {names}"
+        text = f"{spent_us / total_us:.0%} of inference in {len(rows)} layers bound by {bound}"
+        text += f", at {reached:.0%} of the roofline; longest: {names}"
         findings.append(Finding(bound, spent_us / total_us, text, _ADVICE[bound]))
     float_us = sum(e.layer.time_us for e in layers if is_float(e.layer) and e.layer.macs > 0)
     if float_us / total_us > FLOAT_SHARE:
