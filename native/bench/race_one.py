@@ -2,7 +2,7 @@
 
     --candidate 'edgekit=python native/bench/race_one.py latency {net} {threads} {seconds} {onnx} {calibration} {input}'
 
-Modes: latency (one inference after the other) and throughput (as many sessions of one thread as {threads} says). Packages
+Modes: latency (one inference after the other), throughput (as many one-thread sessions as {threads} says). Packages
 are kept by name in .peerbench/edgekit and made anew when this edgekit's version or the model changes.
 """
 
