@@ -62,7 +62,9 @@ class EdgekitError(Exception):
 
     def _line(self) -> str:
         text = self.what if self.where is None else f"{self.where}: {self.what}"
-        details = [f"{word} {value}" for word, value in (("got", self.got), ("expected", self.expected)) if value is not None]
+        details = [
+            f"{word} {value}" for word, value in (("got", self.got), ("expected", self.expected)) if value is not None
+        ]
         if details:
             text = f"{text} ({', '.join(details)})"
         if self.hint:

@@ -1,0 +1,1 @@
+"""The command line: main and one module a command. A command parses, calls and prints; nothing else lives here."""

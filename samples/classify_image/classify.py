@@ -1,6 +1,6 @@
 """Classifies pictures with a converted model.
 
-    python classify.py digits.ekpkg three.png seven.png
+python classify.py digits.ekpkg three.png seven.png
 """
 
 import sys

@@ -1,13 +1,14 @@
 """Detects objects in a video and writes an annotated copy.
 
-    python detect.py shapes.ekpkg clip.mp4 annotated.mp4
+python detect.py shapes.ekpkg clip.mp4 annotated.mp4
 """
 
 import sys
 
-import edgekit as ek
 from edgekit.vision.drawing import draw
 from edgekit.vision.video_writer import VideoWriter
+
+import edgekit as ek
 
 
 def main() -> None:

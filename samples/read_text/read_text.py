@@ -1,13 +1,14 @@
 """Reads text from a camera, video or picture: PP-OCR detection finds the lines, recognition reads them.
 
-    python read_text.py det.ekpkg rec.ekpkg SOURCE [MOST_FRAMES]
+python read_text.py det.ekpkg rec.ekpkg SOURCE [MOST_FRAMES]
 """
 
 import sys
 
-import edgekit as ek
 from edgekit.vision.sources import open_source
 from edgekit.vision.text_crop import crop_lines
+
+import edgekit as ek
 
 
 def main() -> None:

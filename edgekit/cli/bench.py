@@ -1,0 +1,169 @@
+"""`edgekit bench`: how fast a package runs here, and why not faster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from edgekit.cli.output import human_bytes, print_json, print_table
+from edgekit.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgekit.bench.report import Row
+    from edgekit.bench.roofline import LayerBound, Peaks
+    from edgekit.bench.runner import BenchResult
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+def bench_command(
+    package: Path,
+    *,
+    engine: str = "auto",
+    device: str | None = None,
+    threads: int = 1,
+    scenario: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)] = (),
+    seconds: float = 3.0,
+    repetitions: int = 1,
+    sessions: int = 0,
+    bucket: int = 0,
+    layers: Flag = False,
+    json: Annotated[Path | None, Parameter(name="--json")] = None,
+) -> None:
+    """Measures latency, throughput and cold start, and holds each layer against the machine's roofline.
+
+    Example: edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers
+
+    Parameters
+    ----------
+    package
+        The .ekpkg file.
+    engine
+        auto, native, onnxruntime, openvino or simulated; several, separated by commas, are measured one after the other.
+    device
+        The engine's device.
+    threads
+        Threads within an inference.
+    scenario
+        cold, single-stream or throughput; again for more. All three by default.
+    seconds
+        Length of each measurement.
+    repetitions
+        How often each is repeated.
+    sessions
+        Sessions side by side for throughput; 0: one a usable core.
+    bucket
+        Shape bucket to measure.
+    layers
+        Also measure every layer, with its bound: compute, memory or overhead.
+    json
+        Write Google Benchmark JSON to this file; - for standard output.
+    """
+    from edgekit.bench.report import as_json
+    from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
+
+    if threads < 1 or seconds <= 0 or repetitions < 1 or sessions < 0:
+        raise UsageError(
+            "threads, seconds and repetitions must be positive", got=f"{threads}, {seconds:g}, {repetitions}"
+        )
+    import edgekit
+
+    options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)
+    results: dict[str, BenchResult] = {}
+    for name in engine.split(","):
+
+        def open_model(count: int, name: str = name) -> edgekit.Model:
+            return edgekit.load(package, engine=name, threads=count, device=device)
+
+        results[name] = bench(package, open_model, threads, options, lambda: machine_peaks(threads))
+    rows = [row for result in results.values() for row in result.rows]
+    document = as_json(rows, repetitions)
+    document["context"]["edgekit"]["cold"] = {name: result.cold for name, result in results.items()}
+    if json is not None and str(json) == "-":
+        print_json(document)
+        return
+    if json is not None:
+        import json as json_module
+
+        from edgekit.package.storage import write_atomic
+
+        write_atomic(json, (json_module.dumps(document, indent=1) + "\n").encode())
+    for name, result in results.items():
+        print_result(name, result)
+
+
+def machine_peaks(threads: int) -> Peaks:
+    """Measures the peaks of this machine on that many threads."""
+    from edgekit.bench.roofline import Peaks
+    from edgekit.target.measure import measure_peaks
+
+    found = measure_peaks(threads)
+    return Peaks(found.int8_gmac_s, found.fp32_gmac_s, found.read_gb_s)
+
+
+def print_result(engine: str, result: BenchResult) -> None:
+    """Prints the tables of one engine."""
+    if result.rows:
+        columns = (
+            "scenario",
+            "engine",
+            "isa",
+            "threads",
+            "p50 ms",
+            "p90 ms",
+            "p99 ms",
+            "per second",
+            "CPU ms",
+            "memory",
+        )
+        print_table("", columns, [_cells(row) for row in result.rows], right=range(3, 10))
+    if result.cold:
+        cold = result.cold
+        print(
+            f"cold start ({engine}): import {cold['import_ms']:.1f} ms, load {cold['load_ms']:.1f} ms, load to first result "
+            f"{cold['first_result_ms']:.1f} ms, peak memory {human_bytes(cold['peak_rss_bytes'])}"
+        )
+    if result.layers:
+        columns = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
+        print_table("", columns, layer_cells(result.layers), right=range(2, 7))
+    for finding in result.findings:
+        print(f"{finding.text}; try: {finding.advice}")
+
+
+def layer_cells(layers: tuple[LayerBound, ...]) -> list[tuple[str, ...]]:
+    """Cells of the layer table, in the order the layers run."""
+    total_us = sum(entry.layer.time_us for entry in layers)
+    return [
+        (
+            entry.layer.name,
+            entry.layer.op,
+            f"{entry.layer.time_us:.1f}",
+            f"{entry.layer.time_us / total_us:.1%}",
+            f"{entry.layer.macs / 1e6:.2f}",
+            f"{entry.layer.bytes_moved / 1024:.0f}",
+            f"{entry.roofline_share:.0%}",
+            entry.bound,
+        )
+        for entry in layers
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    from edgekit.bench.statistics import summarize
+
+    summary = summarize(row.measurement.latencies_ms)
+    memory = row.memory_bytes
+    return (
+        row.measurement.scenario,
+        row.engine,
+        row.isa,
+        str(row.threads),
+        summary.text(50.0),
+        summary.text(90.0),
+        summary.text(99.0),
+        f"{row.measurement.per_second:.1f}",
+        f"{row.measurement.cpu_s * 1e3 / summary.count:.2f}",
+        ", ".join(f"{name} {human_bytes(size)}" for name, size in memory.items()),
+    )

@@ -1,0 +1,83 @@
+"""How commands print: tables for people, JSON for programs, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+Progress = Callable[[str, float], None]
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as indented JSON on standard output."""
+    print(json.dumps(value, indent=1))
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] = ()
+) -> None:
+    """Prints a table on standard output.
+
+    Args:
+        title: Line above it; empty for none.
+        columns: Headings.
+        rows: Cells, turned into text by str.
+        right: Indices of columns that are aligned to the right.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(escape(column), justify="right" if index in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    console.print(table)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """A progress bar on standard error where that is a terminal, otherwise one line a stage.
+
+    Args:
+        label: What is being done.
+
+    Yields:
+        A function to call with the name of the stage and the share done, 0..1.
+    """
+    if not sys.stderr.isatty():
+        stages: set[str] = set()
+
+        def line(stage: str, _share: float) -> None:
+            if stage not in stages:
+                stages.add(stage)
+                print(f"{label}: {stage}", file=sys.stderr)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as RichProgress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=1.0)
+        yield lambda stage, share: bar.update(task, description=f"{label}: {stage}", completed=share)
+
+
+def human_bytes(count: float) -> str:
+    """Writes a size: 1536 -> 1.5 KiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
