@@ -67,7 +67,8 @@ def operators(schema: dict[str, Any]) -> list[str]:
         rows += [f"struct {pascal(name)}Attrs {{", *(members or ["  // no attributes"]), "};"]
     rows += ["struct OpSignature {", "  Opcode opcode;", "  int min_inputs, max_inputs, min_outputs, max_outputs;",
              "  uint64_t optional_inputs, optional_outputs;  // bit i: operand i may be absent",
-             "  int attribute_words;", "};", "inline constexpr OpSignature kOpSignatures[] = {"]
+             "  int attribute_words;", "  uint64_t float_attributes;  // bit i: attribute i is f32, the others are i32", "};",
+             "inline constexpr OpSignature kOpSignatures[] = {"]
     for name, op in ops.items():
         numbers = []
         for side in ("inputs", "outputs"):
@@ -75,8 +76,9 @@ def operators(schema: dict[str, Any]) -> list[str]:
             required = [index for index, key in enumerate(op[side]) if not key.endswith("?")]
             numbers.append(((max(required) + 1 if required else 0), len(op[side]), sum(1 << i for i in optional)))
         (lo_in, hi_in, opt_in), (lo_out, hi_out, opt_out) = numbers
+        floats = sum(1 << index for index, (_, kind) in enumerate(op["attributes"]) if kind == "f32")
         rows.append(f"    {{Opcode::k{pascal(name)}, {lo_in}, {hi_in}, {lo_out}, {hi_out}, {opt_in}u, {opt_out}u, "
-                    f"{len(op['attributes'])}}},")
+                    f"{len(op['attributes'])}, {floats}u}},")
     return [*rows, "};"]
 
 
