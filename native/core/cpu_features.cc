@@ -27,8 +27,8 @@ const std::vector<IsaNeeds>& isa_needs() {
       {Isa::kX86Avx512Vnni,
        "x86",
        {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}},
-      {Isa::kArmNeon, "arm", {"neon"}},
-      {Isa::kArmNeonDotprod, "arm", {"neon", "dotprod"}},
+      {Isa::kArmNeon, "arm", {"asimd"}},
+      {Isa::kArmNeonDotprod, "arm", {"asimd", "asimddp"}},
   };
   return needs;
 }
@@ -57,7 +57,8 @@ constexpr CpuidBit kCpuidBits[] = {
     {"avx512f", 7, 0, 1, 16, kZmm},    {"avx512vl", 7, 0, 1, 31, kZmm},
     {"avx_vnni", 7, 1, 0, 4, kYmm},    {"bmi2", 7, 0, 1, 8, 0},
     {"f16c", 1, 0, 2, 29, kYmm},       {"fma", 1, 0, 2, 12, kYmm},
-    {"sse4_1", 1, 0, 2, 19, 0},        {"ssse3", 1, 0, 2, 9, 0},
+    {"sse4_1", 1, 0, 2, 19, 0},        {"sse4_2", 1, 0, 2, 20, 0},
+    {"ssse3", 1, 0, 2, 9, 0},
 };
 
 std::vector<std::string> detect() {
@@ -84,8 +85,8 @@ struct HwcapBit {
 
 // Linux arch/arm64/include/uapi/asm/hwcap.h; the numbers are the kernel's ABI and older headers lack some names.
 constexpr HwcapBit kHwcapBits[] = {
-    {"bf16", AT_HWCAP2, 14}, {"dotprod", AT_HWCAP, 20}, {"fp16", AT_HWCAP, 10}, {"i8mm", AT_HWCAP2, 13},
-    {"neon", AT_HWCAP, 1},   {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
+    {"asimd", AT_HWCAP, 1}, {"asimddp", AT_HWCAP, 20}, {"asimdhp", AT_HWCAP, 10}, {"bf16", AT_HWCAP2, 14},
+    {"fphp", AT_HWCAP, 9},  {"i8mm", AT_HWCAP2, 13},   {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
 };
 
 std::vector<std::string> detect() {
