@@ -36,30 +36,18 @@ def bench_command(
 
     Example: edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers
 
-    Parameters
-    ----------
-    package
-        The .ekpkg file.
-    engine
-        auto, native, onnxruntime, openvino or simulated; several, separated by commas, are measured one after the other.
-    device
-        The engine's device.
-    threads
-        Threads within an inference.
-    scenario
-        cold, single-stream or throughput; again for more. All three by default.
-    seconds
-        Length of each measurement.
-    repetitions
-        How often each is repeated.
-    sessions
-        Sessions side by side for throughput; 0: one a usable core.
-    bucket
-        Shape bucket to measure.
-    layers
-        Also measure every layer, with its bound: compute, memory or overhead.
-    json
-        Write Google Benchmark JSON to this file; - for standard output.
+    Args:
+        package: The .ekpkg file.
+        engine: auto, native, onnxruntime, openvino or simulated; several, separated by commas, are measured one after the other.
+        device: The engine's device.
+        threads: Threads within an inference.
+        scenario: cold, single-stream or throughput; again for more. All three by default.
+        seconds: Length of each measurement.
+        repetitions: How often each is repeated.
+        sessions: Sessions side by side for throughput; 0: one a usable core.
+        bucket: Shape bucket to measure.
+        layers: Also measure every layer, with its bound: compute, memory or overhead.
+        json: Write Google Benchmark JSON to this file; - for standard output.
     """
     from edgekit.bench.report import as_json
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench

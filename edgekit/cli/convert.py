@@ -46,55 +46,31 @@ def convert_command(
 
     Example: edgekit convert yolov8n.onnx --device raspberry-pi-5 --calib images/ --preprocess yolo -o yolov8n.ekpkg
 
-    Parameters
-    ----------
-    model
-        Float model, ONNX.
-    output
-        Package to write; by default the model's name with .ekpkg in the current folder.
-    device
-        Device profile, see `edgekit devices list`, or the path of a profile's TOML.
-    precision
-        int8: everything the rules allow. auto: int8 with sensitive layers left float; fp32 without --calib.
-    calib
-        Calibration data: a folder of images, a folder of .npz files, one .npz with a leading sample axis, or
-        module:function that yields dictionaries of arrays.
-    shape
-        Input shape, such as images=1x3x640x640; again for further shape buckets.
-    preprocess
-        A preset (imagenet, yolo, ppocr-det, ppocr-rec, unit) or a TOML file.
-    mean
-        Overrides of the preprocessing: one number a channel, such as 0.485,0.456,0.406.
-    std
-        Likewise.
-    scale
-        Factor on pixels before mean and std, such as 1/255.
-    color
-        Channel order of the network: rgb, bgr or gray.
-    resize
-        stretch, letterbox, center-crop, limit-side, fixed-height or none.
-    task
-        What model(image) returns: classify, detect, text-detect, text-recognize or raw.
-    form
-        Form of the outputs, where it can't be told from them: yolov8, yolov8-heads, yolov5, ssd, logits, ...
-    labels
-        Text file with one class name a line.
-    max_drop
-        Greatest loss allowed on the task's fidelity, in points; a conversion that misses it writes nothing.
-    method
-        How ranges of activations are chosen.
-    keep_float
-        Name of a layer that stays float; again for more.
-    skip_pass
-        Name of a graph pass to skip; again for more.
-    engine
-        Variants to write: native, onnx, openvino; all by default.
-    max_samples
-        Most calibration samples used.
-    seed
-        Seed of everything random.
-    json
-        Print the report as JSON.
+    Args:
+        model: Float model, ONNX.
+        output: Package to write; by default the model's name with .ekpkg in the current folder.
+        device: Device profile, see `edgekit devices list`, or the path of a profile's TOML.
+        precision: int8: everything the rules allow. auto: int8 with sensitive layers left float; fp32 without --calib.
+        calib: Calibration data: a folder of images, a folder of .npz files, one .npz with a leading sample axis, or
+            module:function that yields dictionaries of arrays.
+        shape: Input shape, such as images=1x3x640x640; again for further shape buckets.
+        preprocess: A preset (imagenet, yolo, ppocr-det, ppocr-rec, unit) or a TOML file.
+        mean: Overrides of the preprocessing: one number a channel, such as 0.485,0.456,0.406.
+        std: Likewise.
+        scale: Factor on pixels before mean and std, such as 1/255.
+        color: Channel order of the network: rgb, bgr or gray.
+        resize: stretch, letterbox, center-crop, limit-side, fixed-height or none.
+        task: What model(image) returns: classify, detect, text-detect, text-recognize or raw.
+        form: Form of the outputs, where it can't be told from them: yolov8, yolov8-heads, yolov5, ssd, logits, ...
+        labels: Text file with one class name a line.
+        max_drop: Greatest loss allowed on the task's fidelity, in points; a conversion that misses it writes nothing.
+        method: How ranges of activations are chosen.
+        keep_float: Name of a layer that stays float; again for more.
+        skip_pass: Name of a graph pass to skip; again for more.
+        engine: Variants to write: native, onnx, openvino; all by default.
+        max_samples: Most calibration samples used.
+        seed: Seed of everything random.
+        json: Print the report as JSON.
     """
     overrides = {"mean": mean, "std": std, "scale": scale, "color": color, "resize": resize}
     options: dict[str, Any] = {

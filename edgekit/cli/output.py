@@ -61,7 +61,8 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield line
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress as RichProgress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
 
     columns = (
         TextColumn("{task.description}"),

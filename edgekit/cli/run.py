@@ -34,27 +34,17 @@ def run_command(
 
     Example: edgekit run yolov8n.ekpkg street.mp4 -o annotated.mp4
 
-    Parameters
-    ----------
-    package
-        The .ekpkg file.
-    source
-        Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test pattern), or
-        an .npz file with one array an input.
-    engine
-        auto, native, onnxruntime, openvino or simulated.
-    device
-        The engine's device: CPU, GPU, NPU, AUTO, or an execution provider.
-    threads
-        Threads within an inference; 0: as many as there are usable cores.
-    live
-        Take the newest frame and drop older ones, as for a camera; files are read in full otherwise.
-    frames
-        Stop after that many frames.
-    output
-        Annotated video (.mp4), annotated image (.png, .jpg), or .npz for raw tensors.
-    json
-        One JSON object a frame and line.
+    Args:
+        package: The .ekpkg file.
+        source: Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test pattern), or
+            an .npz file with one array an input.
+        engine: auto, native, onnxruntime, openvino or simulated.
+        device: The engine's device: CPU, GPU, NPU, AUTO, or an execution provider.
+        threads: Threads within an inference; 0: as many as there are usable cores.
+        live: Take the newest frame and drop older ones, as for a camera; files are read in full otherwise.
+        frames: Stop after that many frames.
+        output: Annotated video (.mp4), annotated image (.png, .jpg), or .npz for raw tensors.
+        json: One JSON object a frame and line.
     """
     import edgekit
 

@@ -11,13 +11,13 @@ namespace edgekit {
 // What kind of failure it is; the bindings map each to one exception class and the C ABI to one integer.
 enum class StatusCode : int {
   kOk = 0,
-  kInvalidProgram = 1,   // the file is damaged, hostile or of another format
-  kInvalidInput = 2,     // the caller's tensor, name, shape or option is wrong
-  kUnsupportedIsa = 3,   // the CPU lacks a feature that the program needs
+  kInvalidProgram = 1,  // the file is damaged, hostile or of another format
+  kInvalidInput = 2,    // the caller's tensor, name, shape or option is wrong
+  kUnsupportedIsa = 3,  // the CPU lacks a feature that the program needs
   kOutOfMemory = 4,
   kIo = 5,
-  kRuntime = 6,          // data-dependent failure inside an op, such as an index out of range
-  kClosed = 7,           // the object was closed or the process forked
+  kRuntime = 6,  // data-dependent failure inside an op, such as an index out of range
+  kClosed = 7,   // the object was closed or the process forked
 };
 
 // A success, or a code with one line for the user.
@@ -53,10 +53,9 @@ class [[nodiscard]] Result {
 
 }  // namespace edgekit
 
-#define EK_RETURN_IF_ERROR(expression)                                 \
-  do {                                                                 \
-    if (::edgekit::Status ek_status = (expression); !ek_status.is_ok()) \
-      return ek_status;                                                \
+#define EK_RETURN_IF_ERROR(expression)                                                    \
+  do {                                                                                    \
+    if (::edgekit::Status ek_status = (expression); !ek_status.is_ok()) return ek_status; \
   } while (false)
 
 #endif  // EDGEKIT_CORE_STATUS_H_

@@ -3,7 +3,7 @@
 #ifndef EDGEKIT_CORE_THREAD_POOL_H_
 #define EDGEKIT_CORE_THREAD_POOL_H_
 
-#include <memory>
+#include <atomic>
 
 namespace edgekit {
 
@@ -18,16 +18,20 @@ class ThreadPool {
 
   // Runs tasks 0 .. tasks-1 on at most `threads` threads, the caller being worker 0; returns when all are done.
   // Task t runs on worker t % threads, so that results never depend on timing. threads is capped by the pool's size;
-  // workers flush denormals to zero, and the caller's floating-point mode is restored on return.
+  // workers flush denormals to zero, and the caller's floating-point mode is restored on return. When other threads of
+  // the process run too, each gets fewer workers, down to none: the tasks then run on the caller, with the same worker
+  // numbers. A run from inside a task runs on the thread it is called from.
   void run(int tasks, int threads, TaskFn fn, void* context) noexcept;
 
   // The same with any callable void(int task, int worker).
   template <typename F>
   void run(int tasks, int threads, F&& body) noexcept {
-    run(tasks, threads, [](void* context, int task, int worker) { (*static_cast<F*>(context))(task, worker); }, &body);
+    run(
+        tasks, threads, [](void* context, int task, int worker) { (*static_cast<F*>(context))(task, worker); }, &body);
   }
 
-  // The engine brackets one inference with these: between them workers may spin, outside they are parked.
+  // The engine brackets one inference with these: between them workers may spin and the calling thread flushes
+  // denormals to zero; outside, workers are parked and the thread's floating-point mode is what it was. They nest.
   void begin_burst() noexcept;
   void end_burst() noexcept;
 
@@ -38,7 +42,8 @@ class ThreadPool {
  private:
   ThreadPool();
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Impl& impl() noexcept;  // made anew in a forked child, where the parent's workers do not exist
+  std::atomic<Impl*> impl_{nullptr};
 };
 
 }  // namespace edgekit

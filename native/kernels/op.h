@@ -42,7 +42,10 @@ struct OpDef {
 
   // Called once at load, before anything runs, on hostile data too: checks ranks, dims, dtypes, strides, attribute
   // values and the sizes of constants against each other with overflow-safe arithmetic. The engine has already checked
-  // operand counts and that every element of every view lies inside its buffer. Values of constants may be read here.
+  // operand counts, that every element of every view lies inside its buffer, that no view has more than INT32_MAX
+  // elements, that outputs lie in the arena or an output buffer and do not overlap themselves, and that float
+  // attributes and scales are finite. data is null except for constants, whose values may be read here: a table that
+  // must be trustworthy at run time (indices, look-up tables) is refused unless its data is there now.
   Status (*check)(const OpArgs& args);
 
   // Bytes of scratch one call needs with that many threads; null: none. Only called after check() passed.
@@ -51,6 +54,11 @@ struct OpDef {
   // Runs. Must not allocate. Returns kRuntime only for data-dependent faults (an index out of range).
   Status (*run)(const OpArgs& args, RunContext& context);
 };
+
+// Every op is declared here, so that its definition in <op>_op.cc, `const OpDef kXOp = {...};`, has external linkage.
+#define EK_OP(symbol) extern const OpDef symbol;
+#include "kernels/ops.inc"
+#undef EK_OP
 
 }  // namespace edgekit
 

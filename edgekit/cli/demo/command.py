@@ -54,16 +54,11 @@ def demo_command(
 
     Example: edgekit demo --out demo
 
-    Parameters
-    ----------
-    out
-        Folder for the clip, the packages, the annotated video and the picture.
-    frames
-        Length of the clip.
-    threads
-        Threads within an inference; 0: as many as there are usable cores.
-    json
-        Print the comparison as JSON.
+    Args:
+        out: Folder for the clip, the packages, the annotated video and the picture.
+        frames: Length of the clip.
+        threads: Threads within an inference; 0: as many as there are usable cores.
+        json: Print the comparison as JSON.
     """
     if frames < 30:
         raise UsageError("the clip is too short", where="--frames", got=frames, expected="30 or more")

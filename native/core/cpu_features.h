@@ -1,0 +1,37 @@
+// What the CPU and the operating system allow: feature names and the instruction sets built from them.
+#ifndef EDGEKIT_CORE_CPU_FEATURES_H_
+#define EDGEKIT_CORE_CPU_FEATURES_H_
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "program_schema.h"  // generated: enum class Isa
+
+namespace edgekit {
+
+// Features found, sorted, named as in /proc/cpuinfo. x86 (CPUID, and XCR0 for what the operating system must save):
+// avx, avx2, avx512_vbmi, avx512_vnni, avx512bw, avx512dq, avx512f, avx512vl, avx_vnni, bmi2, f16c, fma, sse4_1,
+// sse4_2, ssse3. ARM (HWCAP): asimd, asimddp, asimdhp, bf16, fphp, i8mm, sve, sve2.
+const std::vector<std::string>& cpu_features();
+
+// The best instruction set that this CPU runs.
+Isa best_isa();
+
+// Isa by its name in program_schema.toml; kInvalidInput with the known names for any other.
+Result<Isa> parse_isa(const std::string& name);
+
+// Whether kernels of isa can run here; kUnsupportedIsa naming the first missing feature (or the other architecture).
+Status check_isa_supported(Isa isa);
+
+// The instruction set in force: EDGEKIT_ISA where set, best_isa() otherwise. Fails when EDGEKIT_ISA names an unknown
+// or unsupported one.
+Result<Isa> active_isa();
+
+// The instruction set whose kernels run a program packed for program_isa: program_isa itself when active allows it,
+// scalar when active is scalar (scalar kernels run every program), otherwise kUnsupportedIsa.
+Result<Isa> kernel_isa(Isa program_isa, Isa active);
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_CORE_CPU_FEATURES_H_
