@@ -38,7 +38,8 @@ def bench_command(
 
     Args:
         package: The .ekpkg file.
-        engine: auto, native, onnxruntime, openvino or simulated; several, separated by commas, are measured one after the other.
+        engine: auto, native, onnxruntime, openvino or simulated; several, separated by commas, are
+            measured one after the other.
         device: The engine's device.
         threads: Threads within an inference.
         scenario: cold, single-stream or throughput; again for more. All three by default.
@@ -110,8 +111,8 @@ def print_result(engine: str, result: BenchResult) -> None:
     if result.cold:
         cold = result.cold
         print(
-            f"cold start ({engine}): import {cold['import_ms']:.1f} ms, load {cold['load_ms']:.1f} ms, load to first result "
-            f"{cold['first_result_ms']:.1f} ms, peak memory {human_bytes(cold['peak_rss_bytes'])}"
+            f"cold start ({engine}): import {cold['import_ms']:.1f} ms, load {cold['load_ms']:.1f} ms, "
+            f"load to first result {cold['first_result_ms']:.1f} ms, peak memory {human_bytes(cold['peak_rss_bytes'])}"
         )
     if result.layers:
         columns = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")

@@ -16,12 +16,12 @@ from cyclopts import App, CycloptsError
 import edgekit
 from edgekit.errors import EdgekitError, InternalError, StorageError, UsageError
 
-# One line a command: its name and where it lives.
+# One line a command: where it lives and what it does.
 COMMANDS = {
-    "convert": "edgekit.cli.convert:convert_command",
-    "run": "edgekit.cli.run:run_command",
-    "bench": "edgekit.cli.bench:bench_command",
-    "demo": "edgekit.cli.demo.command:demo_command",
+    "convert": ("edgekit.cli.convert:convert_command", "Convert a model for a device into one package file."),
+    "run": ("edgekit.cli.run:run_command", "Run a package on an image, a video, a camera or raw tensors."),
+    "bench": ("edgekit.cli.bench:bench_command", "Measure a package here, and say why it is not faster."),
+    "demo": ("edgekit.cli.demo.command:demo_command", "Run the whole job on generated pictures."),
 }
 
 EXIT_INTERRUPTED = 130
@@ -35,8 +35,8 @@ def make_app() -> App:
         version=edgekit.__version__,
         help_format="plaintext",
     )
-    for name, target in COMMANDS.items():
-        app.command(target, name=name)
+    for name, (target, summary) in COMMANDS.items():
+        app.command(target, name=name, help=summary)
     return app
 
 

@@ -36,8 +36,8 @@ def run_command(
 
     Args:
         package: The .ekpkg file.
-        source: Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test pattern), or
-            an .npz file with one array an input.
+        source: Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test
+            pattern), or an .npz file with one array an input.
         engine: auto, native, onnxruntime, openvino or simulated.
         device: The engine's device: CPU, GPU, NPU, AUTO, or an execution provider.
         threads: Threads within an inference; 0: as many as there are usable cores.
