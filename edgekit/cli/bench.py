@@ -34,8 +34,6 @@ def bench_command(
 ) -> None:
     """Measures latency, throughput and cold start, and holds each layer against the machine's roofline.
 
-    Example: edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers
-
     Args:
         package: The .ekpkg file.
         engine: auto, native, onnxruntime, openvino or simulated; several, separated by commas, are

@@ -44,8 +44,6 @@ def convert_command(
 ) -> None:
     """Converts a model for a device: cleans, quantizes, packs, verifies against the float model, writes one file.
 
-    Example: edgekit convert yolov8n.onnx --device raspberry-pi-5 --calib images/ --preprocess yolo -o yolov8n.ekpkg
-
     Args:
         model: Float model, ONNX.
         output: Package to write; by default the model's name with .ekpkg in the current folder.

@@ -10,18 +10,43 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from cyclopts import App, CycloptsError
 
 import edgekit
 from edgekit.errors import EdgekitError, InternalError, StorageError, UsageError
 
-# One line a command: where it lives and what it does.
+
+class Command(NamedTuple):
+    """Where a command lives, what it does and an example."""
+
+    target: str
+    summary: str
+    example: str
+
+
 COMMANDS = {
-    "convert": ("edgekit.cli.convert:convert_command", "Convert a model for a device into one package file."),
-    "run": ("edgekit.cli.run:run_command", "Run a package on an image, a video, a camera or raw tensors."),
-    "bench": ("edgekit.cli.bench:bench_command", "Measure a package here, and say why it is not faster."),
-    "demo": ("edgekit.cli.demo.command:demo_command", "Run the whole job on generated pictures."),
+    "convert": Command(
+        "edgekit.cli.convert:convert_command",
+        "Convert a model for a device: clean, quantize, pack, verify against the float model, write one file.",
+        "edgekit convert yolov8n.onnx --device raspberry-pi-5 --calib images/ --preprocess yolo -o yolov8n.ekpkg",
+    ),
+    "run": Command(
+        "edgekit.cli.run:run_command",
+        "Run a package on an image, a video, a camera or raw tensors.",
+        "edgekit run yolov8n.ekpkg street.mp4 -o annotated.mp4",
+    ),
+    "bench": Command(
+        "edgekit.cli.bench:bench_command",
+        "Measure latency, throughput and cold start, and say why it is not faster.",
+        "edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers",
+    ),
+    "demo": Command(
+        "edgekit.cli.demo.command:demo_command",
+        "Run the whole job on generated pictures and compare engines.",
+        "edgekit demo --out demo",
+    ),
 }
 
 EXIT_INTERRUPTED = 130
@@ -35,8 +60,8 @@ def make_app() -> App:
         version=edgekit.__version__,
         help_format="plaintext",
     )
-    for name, (target, summary) in COMMANDS.items():
-        app.command(target, name=name, help=summary)
+    for name, command in COMMANDS.items():
+        app.command(command.target, name=name, help=command.summary, help_epilogue=f"Example: {command.example}")
     return app
 
 

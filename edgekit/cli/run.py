@@ -32,8 +32,6 @@ def run_command(
 ) -> None:
     """Runs a package on a source and prints each result.
 
-    Example: edgekit run yolov8n.ekpkg street.mp4 -o annotated.mp4
-
     Args:
         package: The .ekpkg file.
         source: Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test

@@ -52,8 +52,6 @@ def demo_command(
 ) -> None:
     """Runs the main job from end to end on generated pictures; nothing is downloaded.
 
-    Example: edgekit demo --out demo
-
     Args:
         out: Folder for the clip, the packages, the annotated video and the picture.
         frames: Length of the clip.
