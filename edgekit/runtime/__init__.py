@@ -1,0 +1,1 @@
+"""Running models: loading, sessions and their pool, cores, the camera pipeline."""

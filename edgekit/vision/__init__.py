@@ -1,0 +1,1 @@
+"""Pictures: sources, the image transform, task post-processing, results, drawing."""

@@ -1,0 +1,125 @@
+"""Atomic files: whatever edgekit writes is old or new as a whole, never a mix and never empty.
+
+The temporary file lies in the folder of the target, so that the rename stays on one filesystem; it is written, flushed
+to the disk, renamed, and the folder is flushed too, so that a power cut after the return can't undo the rename.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from edgekit.errors import StorageError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NO_RESERVATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}
+
+
+def write_atomic(path: str | Path, data: bytes | bytearray | memoryview) -> None:
+    """Writes a whole file atomically.
+
+    Args:
+        path: The file; an existing one is replaced only once the new one is safe on the disk.
+        data: Its contents.
+
+    Raises:
+        StorageError: Disk full, no permission, no such folder; the old file is as it was.
+    """
+    with atomic_file(path, size_bytes=len(data)) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | Path, *, size_bytes: int | None = None) -> Iterator[BinaryIO]:
+    """Opens a file for atomic writing; it takes its name when the block ends without an exception.
+
+    Args:
+        path: The file.
+        size_bytes: Its final size where known: the space is reserved first, so that a full disk shows at once.
+
+    Yields:
+        A binary file, writable and seekable.
+
+    Raises:
+        StorageError: Disk full, no permission, no such folder; nothing half-written remains.
+    """
+    target = Path(path)
+    try:
+        temporary, descriptor = _create_temporary(target)
+    except OSError as error:
+        raise _storage_error(target, error, size_bytes) from error
+    written = 0
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            _reserve(file.fileno(), size_bytes)
+            yield cast(BinaryIO, file)
+            file.flush()
+            written = file.tell()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise _storage_error(target, error, size_bytes or written or None) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _create_temporary(target: Path) -> tuple[Path, int]:
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    return temporary, os.open(temporary, flags, 0o666)
+
+
+def _reserve(descriptor: int, size_bytes: int | None) -> None:
+    if not size_bytes or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        if error.errno not in _NO_RESERVATION:
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_RESERVATION:  # some network filesystems can't flush a folder
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _storage_error(target: Path, error: OSError, size_bytes: int | None) -> StorageError:
+    need = f"{size_bytes} bytes" if size_bytes else None
+    if error.errno in _FULL:
+        return StorageError(
+            "the disk is full or a size limit is reached",
+            where=target,
+            got=f"{_free_bytes(target.parent)} bytes free",
+            expected=need,
+            hint="free some space; nothing was written",
+        )
+    if error.errno in _REFUSED:
+        return StorageError("no permission to write", where=target, hint="choose another path; nothing was written")
+    if error.errno == errno.ENOENT:
+        return StorageError("no such folder", where=target.parent, hint="create it first; nothing was written")
+    return StorageError(f"can't be written: {error.strerror or error}", where=target, expected=need)
+
+
+def _free_bytes(folder: Path) -> int | str:
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return "unknown"
+    return status.f_bavail * status.f_frsize
