@@ -38,7 +38,7 @@ _ARM_PARTS = {
 }
 _ROOT = Path("/")
 # The features that decide about kernels; the many others are noise in a profile.
-_RELEVANT = re.compile(r"sse4_[12]|avx\w*|fma|f16c|bmi[12]|amx\w*|asimd\w*|fphp|i8mm|bf16|sve\w*|sme\w*")
+_RELEVANT = re.compile(r"sse4_[12]|avx\w*|fma|f16c|bmi[12]|amx\w*|asimd\w*|fphp|i8mm|bf16|sve2?|sme2?")
 
 
 @dataclass(frozen=True)
