@@ -70,6 +70,13 @@ class PlanVerifier {
     return Status::ok();
   }
 
+  // Kernels may read kAlignmentBytes past an operand: the arena has as many more; constants must end with as many.
+  uint64_t usable_bytes(uint32_t buffer) const {
+    const uint64_t bytes = buffers_[buffer].size_bytes;
+    if (kind_of(buffer) != BufferKind::kConstants) return bytes;
+    return bytes - std::min<uint64_t>(bytes, kAlignmentBytes);
+  }
+
   // A name is a range of the (well-formed) strings that cuts no character in two.
   bool is_name(uint32_t offset, uint32_t bytes) const {
     const uint64_t total = view_.header->strings_bytes;
@@ -83,7 +90,7 @@ class PlanVerifier {
     const std::string_view problem = [&]() -> std::string_view {
       if (!is_name(tensor.name_offset, tensor.name_bytes)) return "name is out of bounds";
       if (tensor.buffer >= plan_.buffer_count) return "buffer does not exist";
-      return tensor_problem(tensor, buffers_[tensor.buffer].size_bytes, strict_);
+      return tensor_problem(tensor, usable_bytes(tensor.buffer), strict_);
     }();
     if (problem.empty()) return Status::ok();
     return fail("tensor " + std::to_string(index) + ": " + std::string(problem));

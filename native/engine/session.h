@@ -1,0 +1,98 @@
+// Session: one stream of inferences of a Program. Sessions share the program's weights; each has an arena of its own.
+#ifndef EDGEKIT_ENGINE_SESSION_H_
+#define EDGEKIT_ENGINE_SESSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/aligned_buffer.h"
+#include "core/fork_generation.h"
+#include "core/status.h"
+#include "engine/program.h"
+
+namespace edgekit {
+
+class Session {
+ public:
+  // Allocates the arena and selects plan 0. threads within an inference: 0 takes every usable core; more than there are
+  // count as that many. kOutOfMemory with the number of bytes when there is no memory.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Program> program, int threads);
+
+  // Held around the calls below: one session serves one thread at a time. A second thread gets kRuntime, a forked
+  // child kClosed; both at once, without waiting.
+  class Use {
+   public:
+    explicit Use(Session& session);
+    ~Use();
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    const Status& status() const { return status_; }
+
+   private:
+    Session* session_ = nullptr;
+    Status status_;
+  };
+
+  const Program& program() const { return *program_; }
+  const Plan& plan() const { return program_->plans()[selected_]; }
+  size_t selected_plan() const { return selected_; }
+  int threads() const { return threads_; }
+  uint64_t memory_bytes() const { return memory_.size_bytes(); }  // arena and scratch
+
+  // Chooses the shape bucket. The first time for each, this allocates; inputs and outputs have to be bound (anew).
+  Status select_plan(size_t index);
+
+  // Binds input or output i of the selected plan to dense memory of the caller, which must live until the run ends and
+  // be aligned to its element size. size_bytes must be exactly what the value needs.
+  Status bind_input(size_t i, const void* data, uint64_t size_bytes);
+  Status bind_output(size_t i, void* data, uint64_t size_bytes);
+
+  // Runs the selected plan once. Allocates nothing.
+  Status run();
+
+  // Runs once and stores the time of each op of the selected plan, nanoseconds.
+  Status run_timed(std::vector<int64_t>* op_times_ns);
+
+ private:
+  // One op with its operands.
+  struct Step {
+    const OpDef* def;
+    OpArgs args;
+  };
+  // What binding and running one plan needs; made when the plan is first selected.
+  struct PlanState {
+    std::vector<TensorView> tensors;
+    std::vector<const TensorView*> operands;
+    std::vector<Step> steps;
+    std::vector<std::vector<uint32_t>> buffer_tensors;  // tensors in each input and output buffer
+    std::vector<bool> bound;                            // by buffer
+    size_t unbound = 0;
+  };
+
+  explicit Session(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  Status allocate();
+  uint64_t scratch_need(const Plan& plan) const;
+  std::unique_ptr<PlanState> make_state(const Plan& plan) const;
+  Status bind(const std::vector<PlanValue>& values, size_t i, void* data, uint64_t size_bytes, const char* side);
+  Status execute(int64_t* op_times_ns);
+  Status check_bound() const;
+
+  std::shared_ptr<const Program> program_;
+  const int generation_ = fork_generation();
+  int threads_ = 1;
+  std::atomic<bool> in_use_{false};
+  AlignedBuffer memory_;  // guard | arena | guard | scratch | guard
+  std::byte* arena_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  size_t selected_ = 0;
+  std::vector<std::unique_ptr<PlanState>> states_;  // by plan
+};
+
+// Least bytes that an op of a plan reads and writes: every element of its operands once, repeated ones not counted.
+uint64_t operand_bytes(const Plan& plan, const PlanOp& op);
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_ENGINE_SESSION_H_
