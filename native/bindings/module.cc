@@ -1,4 +1,11 @@
 // The extension module edgekit._native. Each class is registered in a file of its own, register_*.cc.
 #include <pybind11/pybind11.h>
 
-PYBIND11_MODULE(_native, module) { module.doc() = "Native core of edgekit."; }
+namespace edgekit {
+void register_engine(pybind11::module_& module);
+}  // namespace edgekit
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "Native core of edgekit.";
+  edgekit::register_engine(module);
+}
