@@ -17,6 +17,7 @@ from edgekit.bench.roofline import LayerBound, Peaks, classify
 from edgekit.bench.scenarios import Measurement, cold, peak_rss_bytes, single_stream, throughput
 from edgekit.engines.base import Array, LayerTime
 from edgekit.errors import UsageError
+from edgekit.runtime.governor import usable_cpus
 
 if TYPE_CHECKING:
     from edgekit.runtime.model import Model
@@ -103,7 +104,7 @@ def bench(
             layers = measure_layers(model, feeds, peaks())
     if "throughput" in options.scenarios:
         with open_model(1) as model:
-            sessions = options.sessions or _usable_cpus()
+            sessions = options.sessions or len(usable_cpus())
             rows += [
                 _row(path, model, throughput(model.compiled, feeds, sessions, options.seconds), index)
                 for index in range(options.repetitions)
@@ -160,8 +161,3 @@ def _cold(path: Path, engine: str, threads: int, feeds: dict[str, Array]) -> dic
         np.savez(inputs, **feeds)  # type: ignore[arg-type]
         return cold(path, engine, threads, inputs)
 
-
-def _usable_cpus() -> int:
-    from edgekit.runtime.governor import usable_cpus
-
-    return int(usable_cpus())

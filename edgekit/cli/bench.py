@@ -84,9 +84,9 @@ def bench_command(
 def machine_peaks(threads: int) -> Peaks:
     """Measures the peaks of this machine on that many threads."""
     from edgekit.bench.roofline import Peaks
-    from edgekit.target.measure import measure_peaks
+    from edgekit.target.measure import measure_machine
 
-    found = measure_peaks(threads)
+    found = measure_machine(threads=threads)
     return Peaks(found.int8_gmac_s, found.fp32_gmac_s, found.read_gb_s)
 
 
