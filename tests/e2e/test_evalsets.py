@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evalsets import ROOT, evaluator, save_samples
+
+from e2e.evalsets import ROOT, evaluator, save_samples
 
 import edgekit
 from edgekit.converters.pipeline import ConvertOptions, convert
@@ -47,9 +48,7 @@ def losses(evaluate, package, float_predict, **kwargs):
         candidate = evaluate(predictor(model), "dev", **kwargs)
     reference = evaluate(float_predict, "dev", **kwargs)
     lost = 100 * (reference.metric() - candidate.metric())
-    print(
-        f"{reference.task} {reference.primary}: float {100 * reference.metric():.1f}, native INT8 loses {lost:.1f} points"
-    )
+    print(f"{reference.task} {reference.primary}: float {100 * reference.metric():.1f}, INT8 loses {lost:.1f} points")
     return lost
 
 
