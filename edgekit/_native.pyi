@@ -1,11 +1,19 @@
+<<<<<<< HEAD
 """Types of the native core. Its sources are native/bindings/register_*.cc."""
 
 from collections.abc import Mapping
 from typing import Any
+=======
+"""Types of the extension module; one block a native/bindings/register_*.cc, in the order of their names."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+>>>>>>> 2cc8c0c (Vision: native types, ISA from EDGEKIT_ISA; runtime may use vision)
 
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
 def cpu_features() -> list[str]:
     """Features of this CPU, named as in /proc/cpuinfo, sorted."""
 
@@ -122,3 +130,37 @@ class Session:
     @property
     def memory_bytes(self) -> int:
         """Arena and scratch."""
+=======
+# register_preprocess.cc
+
+class PreprocessConfig:
+    source_width: int
+    source_height: int
+    crop_x: int
+    crop_y: int
+    crop_width: int
+    crop_height: int
+    resized_width: int
+    resized_height: int
+    offset_x: int
+    offset_y: int
+    output_width: int
+    output_height: int
+    channels_first: bool
+    quant_scale: float
+    zero_point: int
+    force_scalar: bool
+    gain: tuple[float, ...]
+    offset: tuple[float, ...]
+    pad: tuple[float, ...]
+    def set_format(self, name: str) -> None: ...
+    def set_yuv(self, matrix: str, range: str) -> None: ...
+    def set_order(self, name: str) -> None: ...
+    def set_interpolation(self, name: str) -> None: ...
+    def set_dtype(self, name: str) -> None: ...
+
+class Preprocessor:
+    isa: ClassVar[str]
+    def __init__(self, config: PreprocessConfig) -> None: ...
+    def run(self, planes: Sequence[NDArray[np.uint8]], output: NDArray[np.generic]) -> None: ...
+>>>>>>> 2cc8c0c (Vision: native types, ISA from EDGEKIT_ISA; runtime may use vision)

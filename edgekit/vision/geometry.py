@@ -142,7 +142,7 @@ def _limit_side(source_hw: SizeHw, spec: PreprocessSpec, sizes: InputSizes) -> P
 
 def _fixed_height(source_hw: SizeHw, sizes: InputSizes, name: str) -> Placement:
     """PP-OCR's rule for recognition: the height fits, the width keeps the proportions or is squeezed to the largest."""
-    heights = {size[0] for size in sizes.allowed_hw} or {sizes.fixed_hw[0]}
+    heights: set[int | None] = {size[0] for size in sizes.allowed_hw} or {sizes.fixed_hw[0]}
     height = next(iter(heights))
     if len(heights) != 1 or height is None:
         raise TensorError(

@@ -3,9 +3,11 @@
 
 namespace edgekit {
 void register_engine(pybind11::module_& module);
+void register_preprocess(pybind11::module_& module);
 }  // namespace edgekit
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of edgekit.";
   edgekit::register_engine(module);
+  edgekit::register_preprocess(module);
 }

@@ -82,8 +82,7 @@ class BoundPreprocessor {
 template <float (Config::*kMember)[3]>
 void def_triple(py::class_<Config>& config, const char* name) {
   config.def_property(
-      name,
-      [](const Config& c) { return py::make_tuple((c.*kMember)[0], (c.*kMember)[1], (c.*kMember)[2]); },
+      name, [](const Config& c) { return py::make_tuple((c.*kMember)[0], (c.*kMember)[1], (c.*kMember)[2]); },
       [](Config& c, const std::vector<float>& values) {
         if (values.empty() || values.size() > 3) throw py::value_error("expected 1 to 3 values");
         for (size_t i = 0; i < 3; ++i) (c.*kMember)[i] = values[i < values.size() ? i : 0];
@@ -121,24 +120,33 @@ void register_preprocess(py::module_& module) {
       .def_readwrite("quant_scale", &Config::quant_scale)
       .def_readwrite("zero_point", &Config::zero_point)
       .def_readwrite("force_scalar", &Config::force_scalar)
-      .def("set_format", [](Config& c, const std::string& name) {
-        c.format = by_name<pre::PixelFormat>(name, {{"rgb", pre::PixelFormat::kRgb}, {"bgr", pre::PixelFormat::kBgr},
-                                                    {"gray", pre::PixelFormat::kGray}, {"nv12", pre::PixelFormat::kNv12},
-                                                    {"i420", pre::PixelFormat::kI420}});
-      })
-      .def("set_yuv", [](Config& c, const std::string& matrix, const std::string& range) {
-        c.matrix = by_name<pre::YuvMatrix>(matrix, {{"601", pre::YuvMatrix::kBt601}, {"709", pre::YuvMatrix::kBt709}});
-        c.range = by_name<pre::YuvRange>(range, {{"studio", pre::YuvRange::kStudio}, {"full", pre::YuvRange::kFull}});
-      })
-      .def("set_order", [](Config& c, const std::string& name) {
-        c.order = by_name<pre::ChannelOrder>(name, {{"rgb", pre::ChannelOrder::kRgb}, {"bgr", pre::ChannelOrder::kBgr},
-                                                    {"gray", pre::ChannelOrder::kGray}});
-      })
-      .def("set_interpolation", [](Config& c, const std::string& name) {
-        c.interpolation = by_name<pre::Interpolation>(name, {{"bilinear", pre::Interpolation::kBilinear},
-                                                             {"nearest", pre::Interpolation::kNearest},
-                                                             {"area", pre::Interpolation::kArea}});
-      })
+      .def("set_format",
+           [](Config& c, const std::string& name) {
+             c.format = by_name<pre::PixelFormat>(name, {{"rgb", pre::PixelFormat::kRgb},
+                                                         {"bgr", pre::PixelFormat::kBgr},
+                                                         {"gray", pre::PixelFormat::kGray},
+                                                         {"nv12", pre::PixelFormat::kNv12},
+                                                         {"i420", pre::PixelFormat::kI420}});
+           })
+      .def("set_yuv",
+           [](Config& c, const std::string& matrix, const std::string& range) {
+             c.matrix =
+                 by_name<pre::YuvMatrix>(matrix, {{"601", pre::YuvMatrix::kBt601}, {"709", pre::YuvMatrix::kBt709}});
+             c.range =
+                 by_name<pre::YuvRange>(range, {{"studio", pre::YuvRange::kStudio}, {"full", pre::YuvRange::kFull}});
+           })
+      .def("set_order",
+           [](Config& c, const std::string& name) {
+             c.order = by_name<pre::ChannelOrder>(name, {{"rgb", pre::ChannelOrder::kRgb},
+                                                         {"bgr", pre::ChannelOrder::kBgr},
+                                                         {"gray", pre::ChannelOrder::kGray}});
+           })
+      .def("set_interpolation",
+           [](Config& c, const std::string& name) {
+             c.interpolation = by_name<pre::Interpolation>(name, {{"bilinear", pre::Interpolation::kBilinear},
+                                                                  {"nearest", pre::Interpolation::kNearest},
+                                                                  {"area", pre::Interpolation::kArea}});
+           })
       .def("set_dtype", [](Config& c, const std::string& name) {
         c.dtype = by_name<Dtype>(name, {{"float32", Dtype::kF32}, {"uint8", Dtype::kU8}, {"int8", Dtype::kS8}});
       });

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu_features.h"
 #include "core/tensor.h"
 #include "kernels/preprocess/rows.h"
 #include "kernels/preprocess/taps.h"
@@ -16,8 +17,9 @@ namespace {
 const RowKernels& best_rows(bool force_scalar) {
   if (force_scalar) return scalar_rows();
 #if defined(__x86_64__)
-  // GCC's and Clang's check covers XCR0 as well as CPUID.
-  if (__builtin_cpu_supports("avx2")) return avx2_rows();
+  // An EDGEKIT_ISA that can't be honoured is reported where a program is loaded; here the reference serves as well.
+  const Result<Isa> isa = active_isa();
+  if (isa.is_ok() && isa.value() != Isa::kScalar) return avx2_rows();
 #endif
   return scalar_rows();
 }
@@ -60,7 +62,8 @@ Status check(const Config& c) {
   if (std::abs(static_cast<int64_t>(c.offset_x)) > kMaxSide || std::abs(static_cast<int64_t>(c.offset_y)) > kMaxSide) {
     return invalid("offset out of range");
   }
-  if (c.dtype != Dtype::kF32 && c.dtype != Dtype::kU8 && c.dtype != Dtype::kS8) return invalid("dtype must be f32, u8 or s8");
+  if (c.dtype != Dtype::kF32 && c.dtype != Dtype::kU8 && c.dtype != Dtype::kS8)
+    return invalid("dtype must be f32, u8 or s8");
   if (c.dtype != Dtype::kF32 && !(c.quant_scale > 0 && std::isfinite(c.quant_scale))) {
     return invalid("the quantization scale must be positive");
   }
@@ -96,7 +99,7 @@ struct PlaneTables {
   StepTaps rows, columns;              // bilinear and nearest; columns relative to span_begin
   std::vector<uint32_t> pair_weights;
   Taps area_rows, area_columns;
-  std::vector<int16_t> blended;     // t of one row
+  std::vector<int16_t> blended;      // t of one row
   std::vector<uint8_t> filtered[3];  // v of one row, one a channel
 };
 

@@ -54,9 +54,9 @@ struct Config {
   int offset_x = 0, offset_y = 0;                               // where it starts in the output; may be negative
   int output_width = 0, output_height = 0;
   Interpolation interpolation = Interpolation::kBilinear;
-  ChannelOrder order = ChannelOrder::kRgb;  // of the network
-  bool channels_first = true;               // NCHW rather than NHWC
-  Dtype dtype = Dtype::kF32;                // kF32, kU8 or kS8
+  ChannelOrder order = ChannelOrder::kRgb;                 // of the network
+  bool channels_first = true;                              // NCHW rather than NHWC
+  Dtype dtype = Dtype::kF32;                               // kF32, kU8 or kS8
   float gain[3] = {1, 1, 1}, offset[3] = {}, pad[3] = {};  // a network channel each; pad is a value of x
   float quant_scale = 1;
   int zero_point = 0;

@@ -26,7 +26,7 @@ struct AreaTaps {
 };
 
 struct YuvCoefficients {
-  int16_t y0;                     // black level
+  int16_t y0;                      // black level
   int16_t cy, crv, cgu, cgv, cbu;  // 13 fractional bits
 };
 

@@ -65,15 +65,15 @@ void filter1(const int16_t* t, const PairTaps& taps, uint8_t* const* out) noexce
 }
 
 void filter2(const int16_t* t, const PairTaps& taps, uint8_t* const* out) noexcept {
-  const __m256i pair_up = _mm256_broadcastsi128_si256(
-      _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  const __m256i pair_up =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
   const __m256i double_up = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
   const __m128i split = _mm_setr_epi8(0, 2, 4, 6, -1, -1, -1, -1, 1, 3, 5, 7, -1, -1, -1, -1);
   for (int i = 0; i < taps.count; i += 4) {
     const __m128i index = _mm_loadu_si128(as128(taps.first + i));
     const __m256i samples = _mm256_i32gather_epi64(reinterpret_cast<const long long*>(t), index, 4);  // NOLINT
-    const __m256i weights = _mm256_permutevar8x32_epi32(
-        _mm256_castsi128_si256(_mm_loadu_si128(as128(taps.weights + i))), double_up);
+    const __m256i weights =
+        _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(_mm_loadu_si128(as128(taps.weights + i))), double_up);
     const __m256i sums = _mm256_madd_epi16(_mm256_shuffle_epi8(samples, pair_up), weights);
     const __m128i bytes = _mm_shuffle_epi8(narrow8(round_shift(sums)), split);
     _mm_storeu_si32(out[0] + i, bytes);
@@ -83,8 +83,8 @@ void filter2(const int16_t* t, const PairTaps& taps, uint8_t* const* out) noexce
 
 // One pixel a 128-bit lane: [r0 g0 b0 r1 g1 b1 . .] becomes pairs of taps, vpmaddwd gives [r g b 0].
 void filter3(const int16_t* t, const PairTaps& taps, uint8_t* const* out) noexcept {
-  const __m256i pair_up = _mm256_broadcastsi128_si256(
-      _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
+  const __m256i pair_up =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
   const __m128i gather_channels = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   for (int i = 0; i < taps.count; i += 8) {
     const __m256i weights = _mm256_loadu_si256(as256(taps.weights + i));
@@ -98,8 +98,8 @@ void filter3(const int16_t* t, const PairTaps& taps, uint8_t* const* out) noexce
       const __m256i pair = _mm256_permutevar8x32_epi32(weights, lanes);
       levels[k] = round_shift(_mm256_madd_epi16(_mm256_shuffle_epi8(samples, pair_up), pair));
     }
-    const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(levels[0], levels[1]),
-                                              _mm256_packs_epi32(levels[2], levels[3]));
+    const __m256i bytes =
+        _mm256_packus_epi16(_mm256_packs_epi32(levels[0], levels[1]), _mm256_packs_epi32(levels[2], levels[3]));
     const __m128i even = _mm_shuffle_epi8(_mm256_castsi256_si128(bytes), gather_channels);
     const __m128i odd = _mm_shuffle_epi8(_mm256_extracti128_si256(bytes, 1), gather_channels);
     const __m128i rg = _mm_unpacklo_epi8(even, odd);
@@ -133,11 +133,10 @@ void yuv_to_rgb(const uint8_t* const* yuv, const YuvCoefficients& k, int count, 
     const __m256i v = _mm256_sub_epi16(widen(yuv[2] + i), middle);
     const __m256i yv_low = _mm256_unpacklo_epi16(y, v), yv_high = _mm256_unpackhi_epi16(y, v);
     store_levels(_mm256_madd_epi16(yv_low, red), _mm256_madd_epi16(yv_high, red), rgb[0] + i);
-    store_levels(_mm256_add_epi32(_mm256_madd_epi16(yv_low, green),
-                                  _mm256_madd_epi16(_mm256_unpacklo_epi16(u, zero), green_u)),
-                 _mm256_add_epi32(_mm256_madd_epi16(yv_high, green),
-                                  _mm256_madd_epi16(_mm256_unpackhi_epi16(u, zero), green_u)),
-                 rgb[1] + i);
+    store_levels(
+        _mm256_add_epi32(_mm256_madd_epi16(yv_low, green), _mm256_madd_epi16(_mm256_unpacklo_epi16(u, zero), green_u)),
+        _mm256_add_epi32(_mm256_madd_epi16(yv_high, green), _mm256_madd_epi16(_mm256_unpackhi_epi16(u, zero), green_u)),
+        rgb[1] + i);
     store_levels(_mm256_madd_epi16(_mm256_unpacklo_epi16(y, u), blue),
                  _mm256_madd_epi16(_mm256_unpackhi_epi16(y, u), blue), rgb[2] + i);
   }
@@ -189,8 +188,9 @@ void to_f32(const uint8_t* in, int count, const float* gain, const float* offset
 }  // namespace
 
 const RowKernels& avx2_rows() {
-  static const RowKernels table = {"avx2",     blend,       accumulate,  {filter1, filter2, filter3},
-                                   yuv_to_rgb, scalar_rows().rgb_to_gray, interleave3, to_f32};
+  static const RowKernels table = {
+      "avx2",      blend, accumulate, {filter1, filter2, filter3}, yuv_to_rgb, scalar_rows().rgb_to_gray,
+      interleave3, to_f32};
   return table;
 }
 

@@ -31,8 +31,7 @@ StepTaps step_taps(const Axis& axis, int begin, int end, bool nearest, int bits)
       }
     }
     if (first < axis.sample_begin || first >= axis.sample_end - 1) weight = 0;
-    taps.first.push_back(
-        static_cast<int32_t>(std::clamp<int64_t>(first, axis.sample_begin, axis.sample_end - 1)));
+    taps.first.push_back(static_cast<int32_t>(std::clamp<int64_t>(first, axis.sample_begin, axis.sample_end - 1)));
     taps.weight.push_back(static_cast<int32_t>(weight));
   }
   return taps;

@@ -13,7 +13,7 @@ namespace edgekit::preprocess {
 struct Axis {
   int crop_begin, crop_length;
   int resized_length;
-  int subsampling;            // 1, or 2 for chroma
+  int subsampling;               // 1, or 2 for chroma
   int sample_begin, sample_end;  // samples that may be read
 };
 
