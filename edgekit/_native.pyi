@@ -1,19 +1,11 @@
-<<<<<<< HEAD
 """Types of the native core. Its sources are native/bindings/register_*.cc."""
 
-from collections.abc import Mapping
-from typing import Any
-=======
-"""Types of the extension module; one block a native/bindings/register_*.cc, in the order of their names."""
-
-from collections.abc import Sequence
-from typing import ClassVar
->>>>>>> 2cc8c0c (Vision: native types, ISA from EDGEKIT_ISA; runtime may use vision)
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 def cpu_features() -> list[str]:
     """Features of this CPU, named as in /proc/cpuinfo, sorted."""
 
@@ -130,8 +122,6 @@ class Session:
     @property
     def memory_bytes(self) -> int:
         """Arena and scratch."""
-=======
-# register_preprocess.cc
 
 class PreprocessConfig:
     source_width: int
@@ -163,4 +153,3 @@ class Preprocessor:
     isa: ClassVar[str]
     def __init__(self, config: PreprocessConfig) -> None: ...
     def run(self, planes: Sequence[NDArray[np.uint8]], output: NDArray[np.generic]) -> None: ...
->>>>>>> 2cc8c0c (Vision: native types, ISA from EDGEKIT_ISA; runtime may use vision)
