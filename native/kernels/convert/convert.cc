@@ -1,0 +1,25 @@
+#include "kernels/convert/convert.h"
+
+namespace edgekit {
+namespace {
+
+constexpr ConvertKernels kKernels[] = {
+#define EK_CONVERT(space, isa, element_ns) \
+  {"convert_" #space, Isa::isa, element_ns, space::quantize_row, space::dequantize_row},
+#include "kernels/convert/kernels.inc"
+#undef EK_CONVERT
+};
+
+}  // namespace
+
+ConvertTable convert_kernels() { return {kKernels, kKernels + sizeof(kKernels) / sizeof(kKernels[0])}; }
+
+const ConvertKernels& select_convert(Isa isa) {
+  const ConvertKernels* chosen = kKernels;
+  for (const ConvertKernels& kernels : kKernels) {
+    if (kernels.isa <= isa) chosen = &kernels;
+  }
+  return *chosen;
+}
+
+}  // namespace edgekit

@@ -1,0 +1,18 @@
+// The reference that every other kernel equals bit for bit; any strides.
+#include "kernels/convert/convert.h"
+
+namespace edgekit::scalar {
+
+void quantize_row(const QuantizeRow& r) noexcept {
+  for (int64_t i = 0; i < r.n; ++i) {
+    r.y[i * r.y_stride] = static_cast<uint8_t>(quantize_value(r.x[i * r.x_stride], r.scale, r.zero, r.is_signed));
+  }
+}
+
+void dequantize_row(const DequantizeRow& r) noexcept {
+  for (int64_t i = 0; i < r.n; ++i) {
+    r.y[i * r.y_stride] = dequantize_value(q8_value(r.x[i * r.x_stride], r.is_signed), r.scale, r.zero);
+  }
+}
+
+}  // namespace edgekit::scalar

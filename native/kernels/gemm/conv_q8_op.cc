@@ -1,0 +1,75 @@
+// conv_q8: checks its operands, then sweeps weight panels over blocks of packed rows.
+#include <algorithm>
+
+#include "kernels/gemm/conv_q8_plan.h"
+#include "kernels/op.h"
+#include "kernels/operand_check.h"
+#include "kernels/parallel.h"
+
+namespace edgekit {
+namespace {
+
+Status check_weights(const OpArgs& args) {
+  const auto& a = args.attrs<ConvQ8Attrs>();
+  const int64_t in_channels = args.in(0).dims[3];
+  const int64_t out_channels = args.out(0).dims[3];
+  EK_RETURN_IF_ERROR(expect_in_range("groups", a.groups, 1, std::min(in_channels, out_channels)));
+  if (in_channels % a.groups != 0 || out_channels % a.groups != 0) {
+    return invalid("%lld input and %lld output channels do not divide into %d groups",
+                   static_cast<long long>(in_channels), static_cast<long long>(out_channels), a.groups);
+  }
+  EK_RETURN_IF_ERROR(expect_in_range("nr", a.nr, 1, kGemmQ8MostColumns));
+  EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 1, 16));
+  const int64_t depth = int64_t{a.kernel_h} * a.kernel_w * (in_channels / a.groups);
+  const int64_t panels = (out_channels / a.groups + a.nr - 1) / a.nr;
+  const int64_t dims[4] = {a.groups, panels, (depth + a.kg - 1) / a.kg, int64_t{a.nr} * a.kg};
+  EK_RETURN_IF_ERROR(expect_dense("w", args.in(1), Dtype::kS8, dims, 4));
+  return expect_vector("bias", args.in(2), Dtype::kI32, out_channels);
+}
+
+RequantizeOperands requantize_operands(const OpArgs& args) {
+  return {args.out(0), args.in(3), args.input_count > 4 ? args.inputs[4] : nullptr,
+          args.input_count > 5 ? args.inputs[5] : nullptr};
+}
+
+Status check_conv_q8(const OpArgs& args) {
+  const auto& a = args.attrs<ConvQ8Attrs>();
+  EK_RETURN_IF_ERROR(check_conv_window(conv_window(a), args.in(0), args.out(0)));
+  EK_RETURN_IF_ERROR(check_weights(args));
+  EK_RETURN_IF_ERROR(expect_same_dtype("x", args.in(0), "y", args.out(0)));
+  EK_RETURN_IF_ERROR(expect_writable("y", args.out(0)));
+  return check_requantize(requantize_attrs(a), requantize_operands(args));
+}
+
+size_t scratch_conv_q8(const OpArgs& args, int threads, Isa isa) {
+  return plan_conv_q8(args, isa).scratch_bytes * static_cast<size_t>(threads);
+}
+
+Status run_conv_q8(const OpArgs& args, RunContext& context) {
+  const ConvQ8Plan plan = plan_conv_q8(args, context.isa);
+  const RequantizeQ8 requantize =
+      requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args));
+  const int64_t row_tiles = (plan.rows + plan.kernel->mr - 1) / plan.kernel->mr;
+  const int64_t columns = plan.groups * plan.panels;
+  const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.depth) *
+                      static_cast<double>(args.out(0).dims[3]);
+  const double total_ns = macs * plan.kernel->mac_ns;
+  // Rows are packed once a thread, weights are read once a thread: split the larger of the two.
+  const bool by_columns = row_tiles < 2 * int64_t{context.threads} || args.out(0).dims[3] > 4 * plan.rows;
+  const int64_t units = by_columns ? columns : row_tiles;
+  parallel_for(context, units, total_ns / static_cast<double>(units), [&](int64_t begin, int64_t end, int worker) {
+    ConvQ8Task task{plan, args, requantize, context.scratch + static_cast<size_t>(worker) * plan.scratch_bytes};
+    if (by_columns) {
+      run_conv_q8_task(task, {0, plan.rows}, {begin, end});
+    } else {
+      run_conv_q8_task(task, {begin * plan.kernel->mr, std::min(end * plan.kernel->mr, plan.rows)}, {0, columns});
+    }
+  });
+  return Status::ok();
+}
+
+}  // namespace
+
+const OpDef kConvQ8Op = {Opcode::kConvQ8, "conv_q8", check_conv_q8, scratch_conv_q8, run_conv_q8};
+
+}  // namespace edgekit

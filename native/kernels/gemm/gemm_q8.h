@@ -1,0 +1,76 @@
+// The micro-kernels of INT8 products: a few rows of A times one panel of B, requantized into rows of y. One manifest
+// (kernels.inc) names them all; declarations, dispatch, tests and benchmarks include it.
+#ifndef EDGEKIT_KERNELS_GEMM_GEMM_Q8_H_
+#define EDGEKIT_KERNELS_GEMM_GEMM_Q8_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm/conv_q8_source.h"
+#include "kernels/requantize/requantize_q8.h"
+
+namespace edgekit {
+
+inline constexpr int kGemmQ8MostColumns = 256;  // the widest panel a program may have
+
+// One tile: rows x columns of y. Memory: a rows hold depth_groups * kg elements; b holds depth_groups * nr * kg values;
+// bias and scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing
+// needs an alignment. y may equal residual; nothing else may overlap y.
+struct GemmQ8Tile {
+  const void* const* a;  // [rows] packed (or, for one-byte elements, original) rows of A
+  const int8_t* b;
+  int64_t depth_groups;
+  int rows;     // 1 to the kernel's mr
+  int columns;  // 1 to nr
+  const int32_t* bias;
+  const float* scale;
+  uint8_t* const* y;               // [rows] channel 0 of each output pixel
+  const uint8_t* const* residual;  // [rows] likewise; read only if requantize->add
+  int64_t channel;                 // of this panel's first column: where in those rows it goes
+  const RequantizeQ8* requantize;
+  int nr, kg;      // for the scalar kernels, which take any
+  bool is_signed;  // s8 activations; for the scalar kernels, which take both
+};
+
+using GemmQ8TileFn = void (*)(const GemmQ8Tile&) noexcept;
+
+// Packs rows of A: `count` output rows from `first` on, each source.padded_depth elements, one after the other at out.
+// May write up to kPackSlackBytes behind the last.
+using PackRowsFn = void (*)(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count,
+                            void* out) noexcept;
+inline constexpr int kPackSlackBytes = 64;
+
+struct GemmQ8Kernel {
+  const char* name;
+  Isa isa;
+  Dtype activations;  // what x and y are
+  int mr, nr, kg;     // nr, kg: 0 for any
+  int element_bytes;  // of packed A: 1 (then rows of x may be used in place) or 2 (i16)
+  double mac_ns;      // rough cost of one multiply-accumulate, to decide on threads
+  GemmQ8TileFn tile;
+  PackRowsFn pack_rows;
+};
+
+// Every kernel of this build, whether or not this CPU can run it; scalar ones first.
+struct GemmQ8Kernels {
+  const GemmQ8Kernel* begin_;
+  const GemmQ8Kernel* end_;
+  const GemmQ8Kernel* begin() const { return begin_; }
+  const GemmQ8Kernel* end() const { return end_; }
+};
+GemmQ8Kernels gemm_q8_kernels();
+
+// The kernel for weights packed as (nr, kg): of `isa` if it has one for them, else scalar.
+const GemmQ8Kernel& select_gemm_q8(Isa isa, Dtype activations, int nr, int kg);
+
+#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, element_bytes, mac_ns)                                  \
+  namespace space {                                                                                                   \
+  void name(const GemmQ8Tile& tile) noexcept;                                                                         \
+  void pack_rows_##name(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count, void* out) noexcept; \
+  }
+#include "kernels/gemm/kernels.inc"
+#undef EK_GEMM_Q8
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_KERNELS_GEMM_GEMM_Q8_H_

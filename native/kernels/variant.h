@@ -1,0 +1,33 @@
+// How a family's kernels.inc becomes its dispatch table. Each line EK_KERNELS(kIsa, space) names an instruction set and
+// the namespace edgekit::<space> that defines the family's `kernels()` for it, in ascending order.
+#ifndef EDGEKIT_KERNELS_VARIANT_H_
+#define EDGEKIT_KERNELS_VARIANT_H_
+
+#include <cstddef>
+
+#include "program_schema.h"
+
+namespace edgekit {
+
+// One row of a dispatch table.
+template <typename Table>
+struct Variant {
+  Isa isa;
+  const char* name;
+  const Table& (*kernels)();
+};
+
+// The best row for `isa`: the last whose instruction set is not above it. Isa values ascend within an architecture, a
+// build holds rows of one architecture only, and row 0 is always scalar.
+template <typename Table, size_t count>
+const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
+  const Variant<Table>* best = &rows[0];
+  for (const Variant<Table>& row : rows) {
+    if (row.isa <= isa) best = &row;
+  }
+  return best->kernels();
+}
+
+}  // namespace edgekit
+
+#endif  // EDGEKIT_KERNELS_VARIANT_H_

@@ -1,0 +1,163 @@
+// conv_q8 on every instruction set of this build that this CPU runs, against a plain loop over the definition.
+#include <vector>
+
+#include "tests/check.h"
+#include "tests/q8_conv_case.h"
+#include "tests/q8_isa.h"
+
+namespace edgekit::test {
+namespace {
+
+// The case with the packing and the activations of each instruction set; scalar kernels take them all.
+void check_all(const ConvCase& c) {
+  for (const Packing& packing : runnable_packings()) {
+    ConvCase one = c;
+    one.nr = packing.nr;
+    one.kg = packing.kg;
+    one.is_signed = packing.is_signed;
+    check_conv_case(one, packing.isa);
+  }
+}
+
+// Channels and columns around every vector length, rows around every tile height.
+EK_TEST(pointwise_shapes) {
+  uint64_t seed = 1;
+  const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 63, 64, 65, 96, 127, 130};
+  for (const int channels : sizes) {
+    for (const int out_channels : sizes) {
+      ConvCase c;
+      c.channels = channels;
+      c.out_channels = out_channels;
+      c.h = 1;
+      c.w = static_cast<int>(1 + seed % 15);
+      c.flush = seed % 2 ? GuardedBuffer::Flush::kEnd : GuardedBuffer::Flush::kBegin;
+      c.seed = seed++;
+      check_all(c);
+    }
+  }
+}
+
+EK_TEST(every_row_count) {
+  for (int rows = 1; rows <= 33; ++rows) {
+    ConvCase c;
+    c.channels = 20;
+    c.out_channels = 37;
+    c.h = 1;
+    c.w = rows;
+    c.y_gap = rows % 3;
+    c.seed = static_cast<uint64_t>(rows);
+    check_all(c);
+  }
+}
+
+EK_TEST(windows) {
+  struct Window {
+    int kernel_h, kernel_w, stride, dilation, pad_top, pad_left;
+  };
+  const Window windows[] = {{3, 3, 1, 1, 1, 1},  {3, 3, 2, 1, 1, 1}, {3, 3, 1, 2, 2, 2},  {5, 5, 1, 1, 2, 2},
+                            {7, 7, 2, 1, 3, 3},  {1, 3, 1, 1, 0, 1}, {3, 1, 1, 1, 1, 0},  {2, 2, 2, 1, 0, 0},
+                            {1, 1, 2, 1, 0, 0},  {3, 3, 3, 3, 4, 5}, {1, 1, 1, 1, 1, 1},  {3, 3, 1, 1, -1, -1},
+                            {2, 3, 1, 1, -2, 3}, {4, 4, 1, 1, 9, 9}, {1, 1, 1, 1, -1, -2}};
+  uint64_t seed = 100;
+  for (const Window& window : windows) {
+    for (const int channels : {1, 3, 4, 16, 19}) {
+      for (const int x_gap : {0, 5}) {
+        ConvCase c;
+        c.n = 2;
+        c.h = 6;
+        c.w = 7;
+        c.channels = channels;
+        c.out_channels = 18;
+        c.kernel_h = window.kernel_h;
+        c.kernel_w = window.kernel_w;
+        c.stride_h = c.stride_w = window.stride;
+        c.dilation_h = c.dilation_w = window.dilation;
+        c.pad_top = window.pad_top;
+        c.pad_left = window.pad_left;
+        c.out_h = window.pad_top == 9 ? 21 : 0;
+        c.x_gap = x_gap;
+        c.y_gap = x_gap;
+        c.seed = seed++;
+        check_all(c);
+      }
+    }
+  }
+}
+
+EK_TEST(groups) {
+  for (const int groups : {2, 3, 4}) {
+    for (const int per_group : {1, 2, 5, 16}) {
+      for (const int kernel : {1, 3}) {
+        ConvCase c;
+        c.groups = groups;
+        c.channels = groups * per_group;
+        c.out_channels = groups * (per_group + 1);
+        c.kernel_h = c.kernel_w = kernel;
+        c.pad_top = c.pad_left = kernel / 2;
+        c.seed = static_cast<uint64_t>(groups * 100 + per_group);
+        check_all(c);
+      }
+    }
+  }
+}
+
+EK_TEST(fused_table_and_addition) {
+  uint64_t seed = 1;
+  for (const bool lut : {false, true}) {
+    for (const bool add : {false, true}) {
+      for (const bool clamp : {false, true}) {
+        for (const int out_channels : {1, 7, 16, 20, 64, 75}) {
+          ConvCase c;
+          c.channels = 24;
+          c.out_channels = out_channels;
+          c.w = 9;
+          c.y_gap = 3;
+          c.lut = lut;
+          c.add = add;
+          c.clamp = clamp;
+          c.seed = seed++;
+          check_all(c);
+        }
+      }
+    }
+  }
+}
+
+// 255 times -128 over the whole depth: nothing may saturate on the way. Ties: half to even, odd and even zero points.
+EK_TEST(extremes_and_ties) {
+  for (const Values values : {Values::kRandom, Values::kExtremes}) {
+    for (const Scales scales : {Scales::kUsual, Scales::kTies, Scales::kAboveOne}) {
+      for (uint64_t seed = 1; seed <= 12; ++seed) {
+        ConvCase c;
+        c.channels = seed % 2 ? 64 : 515;
+        c.out_channels = 33;
+        c.w = 4;
+        c.h = 3;
+        c.values = values;
+        c.scales = scales;
+        c.clamp = seed % 3 == 0;
+        c.seed = seed;
+        check_all(c);
+      }
+    }
+  }
+}
+
+// Enough work to be shared, by rows and by columns; more threads than either.
+EK_TEST(threads) {
+  for (const int threads : {1, 2, 3, 5}) {
+    for (const int width : {2, 40}) {
+      ConvCase c;
+      c.h = 2;
+      c.w = width;
+      c.channels = 256;
+      c.out_channels = width == 2 ? 700 : 70;
+      c.threads = threads;
+      c.seed = static_cast<uint64_t>(threads);
+      check_all(c);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace edgekit::test

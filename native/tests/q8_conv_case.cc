@@ -1,0 +1,279 @@
+#include "tests/q8_conv_case.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/op.h"
+#include "tests/check.h"
+
+namespace edgekit::test {
+namespace {
+
+constexpr uint8_t kCanary = 0xA5;
+
+size_t size_of(int a, int b = 1, int c = 1, int d = 1) { return static_cast<size_t>(a) * b * c * d; }
+
+// An image [n, h, w, c] whose pixels are `gap` bytes further apart than their channels need.
+struct Image {
+  int n, h, w, c, gap;
+  std::unique_ptr<GuardedBuffer> memory;
+
+  Image(int n_, int h_, int w_, int c_, int gap_, GuardedBuffer::Flush flush)
+      : n(n_), h(h_), w(w_), c(c_), gap(gap_), memory(std::make_unique<GuardedBuffer>(bytes(), flush)) {}
+
+  size_t bytes() const { return size_of(n, h, w, c + gap) - static_cast<size_t>(gap); }
+  size_t at(int in, int iy, int ix, int ic) const { return size_of((in * h + iy) * w + ix, c + gap) + size_of(ic); }
+  uint8_t* data() const { return memory->as<uint8_t>(); }
+  TensorView view(Dtype dtype) const {
+    TensorView v;
+    v.data = data();
+    v.dtype = dtype;
+    v.rank = 4;
+    const int64_t pixel = c + gap;
+    const int32_t dims[4] = {n, h, w, c};
+    const int64_t strides[4] = {h * w * pixel, w * pixel, pixel, 1};
+    std::copy(dims, dims + 4, v.dims);
+    std::copy(strides, strides + 4, v.strides);
+    return v;
+  }
+};
+
+TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
+  TensorView v;
+  v.data = data;
+  v.dtype = dtype;
+  v.rank = static_cast<int>(dims.size());
+  int64_t stride = 1;
+  for (int i = v.rank - 1; i >= 0; --i) {
+    v.dims[i] = dims[static_cast<size_t>(i)];
+    v.strides[i] = stride;
+    stride *= v.dims[i];
+  }
+  return v;
+}
+
+// Where weight (output channel, depth) stands in w; the whole layout is the schema's.
+size_t weight_index(const ConvCase& c, int oc, int k) {
+  if (c.depthwise) return size_of(k, c.channels) + size_of(oc);
+  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
+  const int per_group = c.out_channels / c.groups;
+  const int panels = (per_group + c.nr - 1) / c.nr;
+  const int depth_groups = (depth + c.kg - 1) / c.kg;
+  const int column = oc % per_group;
+  const size_t panel = size_of(oc / per_group, panels) + size_of(column / c.nr);
+  return (panel * size_of(depth_groups) + size_of(k / c.kg)) * size_of(c.nr, c.kg) + size_of(column % c.nr, c.kg) +
+         size_of(k % c.kg);
+}
+
+size_t weight_bytes(const ConvCase& c) {
+  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
+  if (c.depthwise) return size_of(depth, c.channels);
+  const int panels = (c.out_channels / c.groups + c.nr - 1) / c.nr;
+  return size_of(c.groups, panels, (depth + c.kg - 1) / c.kg, c.nr * c.kg);
+}
+
+struct Operands {
+  Image x, residual, y;
+  GuardedBuffer w, bias, scale, lut;
+  ConvQ8Attrs attrs{};
+
+  explicit Operands(const ConvCase& c)
+      : x(c.n, c.h, c.w, c.channels, c.x_gap, c.flush),
+        residual(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap + 1, c.flush),
+        y(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap, c.flush),
+        w(weight_bytes(c), c.flush),
+        bias(size_of(c.out_channels, 4), c.flush),
+        scale(size_of(c.out_channels, 4), c.flush),
+        lut(256, c.flush) {}
+};
+
+void fill_memory(const ConvCase& c, Operands& o, Random& random) {
+  const auto byte = [&]() -> uint8_t {
+    if (c.values == Values::kRandom) return static_cast<uint8_t>(random.next());
+    return static_cast<uint8_t>((random.next() & 1 ? 255 : 0) + (c.is_signed ? 128 : 0));
+  };
+  for (size_t i = 0; i < o.x.bytes(); ++i) o.x.data()[i] = byte();
+  for (size_t i = 0; i < o.residual.bytes(); ++i) o.residual.data()[i] = byte();
+  for (int i = 0; i < 256; ++i) o.lut.as<uint8_t>()[i] = static_cast<uint8_t>(random.next());
+  std::memset(o.w.as<int8_t>(), 0, weight_bytes(c));
+  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
+  // One sign in three columns of four: sums as far from zero as they can get.
+  for (int oc = 0; oc < c.out_channels; ++oc) {
+    for (int k = 0; k < depth; ++k) {
+      int value = random.range(-127, 127);
+      if (c.values == Values::kExtremes) value = oc % 4 == 3 ? (random.next() & 1 ? 127 : -128) : (oc % 2 ? 127 : -128);
+      o.w.as<int8_t>()[weight_index(c, oc, k)] = static_cast<int8_t>(value);
+    }
+  }
+  const float spread = 3.0f / std::sqrt(static_cast<float>(depth)) / 127.0f;
+  for (int oc = 0; oc < c.out_channels; ++oc) {
+    o.bias.as<int32_t>()[oc] = random.range(-20000, 20000);
+    float scale = (0.2f + random.unit()) * spread;
+    if (c.scales == Scales::kTies) scale = 0.5f;
+    if (c.scales == Scales::kAboveOne) scale = oc % 3 == 0 ? 1e9f : 1.0f + random.unit() * 1e5f;
+    o.scale.as<float>()[oc] = scale;
+  }
+}
+
+void fill_attributes(const ConvCase& c, ConvQ8Attrs& a, Random& random) {
+  const int low = c.is_signed ? -128 : 0;
+  a.groups = c.groups;
+  a.kernel_h = c.kernel_h;
+  a.kernel_w = c.kernel_w;
+  a.stride_h = c.stride_h;
+  a.stride_w = c.stride_w;
+  a.dilation_h = c.dilation_h;
+  a.dilation_w = c.dilation_w;
+  a.pad_top = c.pad_top;
+  a.pad_left = c.pad_left;
+  a.nr = c.nr;
+  a.kg = c.kg;
+  a.x_zero = low + random.range(0, 255);
+  a.y_zero = low + random.range(0, 255);
+  a.y_min = c.clamp ? std::max(low, a.y_zero) : low;
+  a.y_max = c.clamp ? std::min(low + 255, a.y_zero + 90) : low + 255;
+  a.fuse_lut = c.lut;
+  a.fuse_add = c.add;
+  a.add_lhs_zero = low + random.range(0, 255);
+  a.add_lhs_scale = 0.3f + random.unit();
+  a.add_rhs_zero = low + random.range(0, 255);
+  a.add_rhs_scale = 0.3f + random.unit();
+  a.add_zero = low + random.range(0, 255);
+  a.add_min = c.clamp ? a.add_zero : low;
+  a.add_max = low + 255;
+}
+
+// The sum of one output by the definition, in 64 bits.
+int64_t plain_sum(const ConvCase& c, const Operands& o, int n, int oy, int ox, int oc) {
+  const int per_group = c.channels / c.groups;
+  const int first = oc / (c.out_channels / c.groups) * per_group;
+  Operands& operands = const_cast<Operands&>(o);
+  int64_t sum = operands.bias.as<int32_t>()[oc];
+  int k = 0;
+  for (int ky = 0; ky < c.kernel_h; ++ky) {
+    for (int kx = 0; kx < c.kernel_w; ++kx) {
+      const int iy = oy * c.stride_h - c.pad_top + ky * c.dilation_h;
+      const int ix = ox * c.stride_w - c.pad_left + kx * c.dilation_w;
+      const bool inside = iy >= 0 && iy < c.h && ix >= 0 && ix < c.w;
+      for (int ic = 0; ic < per_group; ++ic, ++k) {
+        int64_t x = o.attrs.x_zero;
+        if (inside) {
+          const uint8_t byte = o.x.data()[o.x.at(n, iy, ix, first + ic)];
+          x = c.is_signed ? static_cast<int8_t>(byte) : byte;
+        }
+        sum += x * operands.w.as<int8_t>()[weight_index(c, oc, k)];
+      }
+    }
+  }
+  return sum;
+}
+
+// The schema's formulas, word for word.
+uint8_t plain_output(const ConvCase& c, Operands& o, int64_t sum, int oc, uint8_t residual_byte) {
+  const ConvQ8Attrs& a = o.attrs;
+  const int low = c.is_signed ? -128 : 0;
+  float v = static_cast<float>(static_cast<int32_t>(sum)) * o.scale.as<float>()[oc];
+  v = std::min(std::max(v, static_cast<float>(a.y_min - a.y_zero)), static_cast<float>(a.y_max - a.y_zero));
+  int t = static_cast<int>(std::nearbyint(static_cast<double>(v))) + a.y_zero;
+  if (c.lut) {
+    const uint8_t byte = o.lut.as<uint8_t>()[t - low];
+    t = c.is_signed ? static_cast<int8_t>(byte) : byte;
+  }
+  if (c.add) {
+    const int r = c.is_signed ? static_cast<int8_t>(residual_byte) : residual_byte;
+    float lhs = static_cast<float>(t - a.add_lhs_zero) * a.add_lhs_scale;
+    float rhs = static_cast<float>(r - a.add_rhs_zero) * a.add_rhs_scale;
+    v = lhs + rhs;
+    v = std::min(std::max(v, static_cast<float>(a.add_min - a.add_zero)), static_cast<float>(a.add_max - a.add_zero));
+    t = static_cast<int>(std::nearbyint(static_cast<double>(v))) + a.add_zero;
+  }
+  return static_cast<uint8_t>(t);
+}
+
+std::vector<uint8_t> plain_image(const ConvCase& c, Operands& o) {
+  std::vector<uint8_t> y(o.y.bytes(), kCanary);
+  for (int n = 0; n < c.n; ++n) {
+    for (int oy = 0; oy < c.out_h; ++oy) {
+      for (int ox = 0; ox < c.out_w; ++ox) {
+        for (int oc = 0; oc < c.out_channels; ++oc) {
+          const uint8_t residual = o.residual.data()[o.residual.at(n, oy, ox, oc)];
+          y[o.y.at(n, oy, ox, oc)] = plain_output(c, o, plain_sum(c, o, n, oy, ox, oc), oc, residual);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+DepthwiseQ8Attrs depthwise_attributes(const ConvQ8Attrs& a) {
+  return {a.kernel_h,     a.kernel_w,      a.stride_h,     a.stride_w,      a.dilation_h, a.dilation_w, a.pad_top,
+          a.pad_left,     a.x_zero,        a.y_zero,       a.y_min,         a.y_max,      a.fuse_lut,   a.fuse_add,
+          a.add_lhs_zero, a.add_lhs_scale, a.add_rhs_zero, a.add_rhs_scale, a.add_zero,   a.add_min,    a.add_max};
+}
+
+// Runs check, scratch and run of the op as the engine does.
+Status run_op(const ConvCase& c, Operands& o, Isa isa, int threads) {
+  const Dtype dtype = c.is_signed ? Dtype::kS8 : Dtype::kU8;
+  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
+  const TensorView x = o.x.view(dtype), y = o.y.view(dtype), residual = o.residual.view(dtype);
+  const int panels = (c.out_channels / c.groups + c.nr - 1) / c.nr;
+  const TensorView w =
+      c.depthwise ? dense(o.w.as<int8_t>(), Dtype::kS8, {depth, c.channels})
+                  : dense(o.w.as<int8_t>(), Dtype::kS8, {c.groups, panels, (depth + c.kg - 1) / c.kg, c.nr * c.kg});
+  const TensorView bias = dense(o.bias.as<int32_t>(), Dtype::kI32, {c.out_channels});
+  const TensorView scale = dense(o.scale.as<float>(), Dtype::kF32, {c.out_channels});
+  const TensorView lut = dense(o.lut.as<uint8_t>(), dtype, {256});
+  const TensorView* inputs[] = {&x, &w, &bias, &scale, c.lut ? &lut : nullptr, c.add ? &residual : nullptr};
+  const TensorView* outputs[] = {&y};
+  const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
+  const void* attributes = c.depthwise ? static_cast<const void*>(&depthwise) : &o.attrs;
+  const OpArgs args{inputs, 6, outputs, 1, attributes};
+  const OpDef& op = c.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
+  EK_RETURN_IF_ERROR(op.check(args));
+  GuardedBuffer scratch((op.scratch_bytes(args, threads, isa) + 63) / 64 * 64);
+  RunContext context{ThreadPool::process(), threads, scratch.as<std::byte>(), isa};
+  return op.run(args, context);
+}
+
+}  // namespace
+
+std::string ConvCase::text() const {
+  std::string s = depthwise ? "depthwise" : "conv";
+  const auto put = [&s](const char* name, int value) { s += std::string(" ") + name + "=" + std::to_string(value); };
+  put("n", n), put("h", h), put("w", w), put("c", channels), put("oc", out_channels), put("groups", groups);
+  put("kh", kernel_h), put("kw", kernel_w), put("sh", stride_h), put("sw", stride_w), put("dh", dilation_h);
+  put("dw", dilation_w), put("pt", pad_top), put("pl", pad_left), put("oh", out_h), put("ow", out_w);
+  put("x_gap", x_gap), put("y_gap", y_gap), put("nr", nr), put("kg", kg), put("signed", is_signed), put("lut", lut);
+  put("add", add), put("clamp", clamp), put("values", static_cast<int>(values)),
+      put("scales", static_cast<int>(scales));
+  put("threads", threads), put("begin", flush == GuardedBuffer::Flush::kBegin), put("seed", static_cast<int>(seed));
+  return s;
+}
+
+void check_conv_case(const ConvCase& asked, Isa isa) {
+  ConvCase c = asked;
+  if (c.depthwise) c.groups = c.out_channels = c.channels;
+  const auto fit = [](int size, int kernel, int stride, int dilation, int pad) {
+    return std::max(1, (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1);
+  };
+  if (c.out_h == 0) c.out_h = fit(c.h, c.kernel_h, c.stride_h, c.dilation_h, c.pad_top);
+  if (c.out_w == 0) c.out_w = fit(c.w, c.kernel_w, c.stride_w, c.dilation_w, c.pad_left);
+  Operands o(c);
+  Random random(c.seed);
+  fill_memory(c, o, random);
+  fill_attributes(c, o.attrs, random);
+  const std::vector<uint8_t> expected = plain_image(c, o);
+  std::memset(o.y.data(), kCanary, o.y.bytes());
+  const Status status = run_op(c, o, isa, c.threads);
+  EK_CHECK_MSG(status.is_ok(), std::string(name_of(isa)) + ": " + status.message() + " for " + c.text());
+  if (!status.is_ok()) return;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (o.y.data()[i] == expected[i]) continue;
+    fail(__FILE__, __LINE__,
+         std::string(name_of(isa)) + ": byte " + std::to_string(i) + " is " + std::to_string(o.y.data()[i]) +
+             ", expected " + std::to_string(expected[i]) + " for " + c.text());
+    return;
+  }
+}
+
+}  // namespace edgekit::test

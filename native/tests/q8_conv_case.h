@@ -1,0 +1,43 @@
+// One INT8 convolution as a test: operands in guarded memory, the op run on an instruction set, and an independent
+// plain loop to compare with. Serves conv_q8 and depthwise_q8.
+#ifndef EDGEKIT_TESTS_Q8_CONV_CASE_H_
+#define EDGEKIT_TESTS_Q8_CONV_CASE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "tests/q8_memory.h"
+
+namespace edgekit::test {
+
+enum class Values { kRandom, kExtremes };        // extremes: only the least and greatest of each dtype
+enum class Scales { kUsual, kAboveOne, kTies };  // ties: 0.5, so that every odd sum is one
+
+struct ConvCase {
+  bool depthwise = false;
+  int n = 1, h = 5, w = 5, channels = 3, out_channels = 4, groups = 1;
+  int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int pad_top = 0, pad_left = 0;
+  int out_h = 0, out_w = 0;  // 0: as many as fit with the same pad on the other side
+  int x_gap = 0, y_gap = 0;  // bytes between the channels of neighbouring pixels
+  int nr = 16, kg = 2;       // packing; the scalar kernels take any
+  bool is_signed = false;
+  bool lut = false, add = false, clamp = false;
+  Values values = Values::kRandom;
+  Scales scales = Scales::kUsual;
+  int threads = 1;
+  GuardedBuffer::Flush flush = GuardedBuffer::Flush::kEnd;
+  uint64_t seed = 1;
+
+  std::string text() const;
+};
+
+// Runs the case with the kernels of `isa`, twice with different threads if threads > 1, and compares with the plain
+// loop. Records failures by EK_CHECK.
+void check_conv_case(const ConvCase& c, Isa isa);
+
+}  // namespace edgekit::test
+
+#endif  // EDGEKIT_TESTS_Q8_CONV_CASE_H_
