@@ -1,0 +1,1 @@
+"""The conversion side: importers, passes, quantization, lowering, emitters, verification. Needs edgekit[convert]."""

@@ -1,0 +1,1 @@
+"""Writers of artefacts: ONNX in QDQ form, OpenVINO IR."""

@@ -1,0 +1,1 @@
+"""Accuracy against the float model, coverage audit, report, gate."""

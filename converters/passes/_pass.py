@@ -1,0 +1,184 @@
+"""What a pass is, and how passes are run: logged, checked against the float reference, each can be left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from edgekit.converters.contracts import Array, Progress
+from edgekit.converters.float_reference import FloatReference
+from edgekit.converters.passes.graph_edit import all_nodes, forget_names
+from edgekit.errors import InternalError, UsageError
+
+
+@dataclass
+class PassContext:
+    """What passes may need besides the model.
+
+    Attributes:
+        fold_limit_bytes: Most bytes that folding one node may add.
+        notes: Lines for the user; passes append.
+    """
+
+    fold_limit_bytes: int = 1 << 20
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One rewriting of the graph that keeps its meaning.
+
+    Attributes:
+        name: Name for --skip-pass and the report.
+        what: What it does, in one line.
+        apply: Edits the model in place and returns the number of changes.
+        requires: Whether it makes sense for a model; it is passed over otherwise.
+        tolerance: Most that outputs may move, relative to the output's largest magnitude.
+        required: Later stages rest on it, so it can't be skipped.
+    """
+
+    name: str
+    what: str
+    apply: Callable[[ir.Model, PassContext], int]
+    requires: Callable[[ir.Model], bool] = lambda model: True
+    tolerance: float = 1e-4
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one pass did.
+
+    Attributes:
+        name: Of the pass.
+        changes: Number of rewritings.
+        nodes_before, nodes_after: Nodes, sub-graphs included.
+        max_error: Largest difference from the float reference relative to the output's largest magnitude; None when
+            nothing changed or nothing was there to check with.
+        seconds: Time, checking included.
+        skipped: Left out by the user.
+    """
+
+    name: str
+    changes: int
+    nodes_before: int
+    nodes_after: int
+    max_error: float | None
+    seconds: float
+    skipped: bool = False
+
+
+class NumericGate:
+    """Compares a model with the float reference on samples.
+
+    Args:
+        reference: The model before any pass.
+        samples: Feeds, each for one run.
+    """
+
+    def __init__(self, reference: FloatReference, samples: Sequence[Mapping[str, Array]]) -> None:
+        self._samples = list(samples)
+        self._expected = [reference.run(sample) for sample in self._samples]
+
+    def error_of(self, model: ir.Model) -> float:
+        """Returns the largest difference of any output, relative to that output's largest magnitude.
+
+        Whole-number outputs count the share of elements that differ; inf where shapes or NaNs differ.
+        """
+        candidate = FloatReference(model)
+        worst = 0.0
+        for sample, expected in zip(self._samples, self._expected, strict=True):
+            got = candidate.run(sample)
+            for name, reference in expected.items():
+                worst = max(worst, relative_error(reference, got[name]) if name in got else np.inf)
+        return worst
+
+
+def relative_error(reference: Array, candidate: Array) -> float:
+    """Largest |reference - candidate| over the largest |reference|; for integers the share of unequal elements."""
+    if reference.shape != candidate.shape:
+        return float("inf")
+    if reference.size == 0:
+        return 0.0
+    if not np.issubdtype(reference.dtype, np.floating):
+        return float(np.mean(reference != candidate))
+    a, b = reference.astype(np.float64), candidate.astype(np.float64)
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    largest = float(np.abs(a[finite]).max())
+    return float(np.abs(a[finite] - b[finite]).max()) / max(largest, 1e-6)
+
+
+def run_passes(
+    model: ir.Model,
+    passes: Sequence[Pass],
+    gate: NumericGate | None,
+    context: PassContext,
+    skip: Collection[str] = (),
+    progress: Progress | None = None,
+) -> list[PassRecord]:
+    """Runs passes in order, in place.
+
+    Args:
+        model: The model; edited.
+        passes: In the order to run.
+        gate: Check after each pass that changed something; None runs unchecked.
+        context: Shared by all passes.
+        skip: Names of passes to leave out.
+        progress: Called after each pass.
+
+    Returns:
+        One record a pass.
+
+    Raises:
+        UsageError: skip names no pass, or one that can't be skipped.
+        InternalError: A pass changed the outputs; the message names it.
+    """
+    check_skippable(passes, skip)
+    records = []
+    for index, graph_pass in enumerate(passes):
+        records.append(_run_one(model, graph_pass, gate, context, graph_pass.name in skip))
+        if progress is not None:
+            progress("passes", (index + 1) / len(passes))
+    return records
+
+
+def check_skippable(passes: Sequence[Pass], skip: Collection[str]) -> None:
+    """Checks the names given to --skip-pass.
+
+    Raises:
+        UsageError: A name is unknown, or the pass can't be skipped.
+    """
+    known = {p.name: p for p in passes}
+    for name in skip:
+        if name not in known:
+            raise UsageError("unknown pass", where="--skip-pass", got=name, expected=", ".join(known))
+        if known[name].required:
+            raise UsageError("later stages rest on this pass", where="--skip-pass", got=name)
+
+
+def _run_one(
+    model: ir.Model, graph_pass: Pass, gate: NumericGate | None, context: PassContext, skipped: bool
+) -> PassRecord:
+    start = time.monotonic()
+    before = len(all_nodes(model))
+    if skipped or not graph_pass.requires(model):
+        return PassRecord(graph_pass.name, 0, before, before, None, 0.0, skipped)
+    forget_names(model)
+    changes = graph_pass.apply(model, context)
+    error = gate.error_of(model) if gate is not None and changes else None
+    if error is not None and not error <= graph_pass.tolerance:
+        raise InternalError(
+            f"pass {graph_pass.name} changed the model's results",
+            got=f"relative error {error:.3g}",
+            expected=f"at most {graph_pass.tolerance:g}",
+            hint=f"convert with --skip-pass {graph_pass.name} and report it",
+        )
+    return PassRecord(graph_pass.name, changes, before, len(all_nodes(model)), error, time.monotonic() - start)
