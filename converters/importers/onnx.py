@@ -65,10 +65,11 @@ def _read(path: Path) -> bytes:
         raise ModelError("no such file", where=path) from error
     except OSError as error:
         raise ModelError("can't be opened", where=path, got=error.strerror) from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ModelError("not a file", where=path, hint="give the .onnx file itself")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelError("not a file", where=path, hint="give the .onnx file itself")
         if status.st_size > _MAX_FILE_BYTES:
             raise ModelError("too large for one ONNX file", where=path, got=status.st_size, expected="below 2 GiB")
         data = file.read(_MAX_FILE_BYTES + 1)

@@ -48,6 +48,7 @@ OPTIMISE: tuple[Pass, ...] = (
     LAYER_NORM,
     RMS_NORM,
     PAD_CONV,
+    AFFINE_CONV,
     CONV_BN,
     CONVTRANSPOSE_BN,
     GEMM_BN,
@@ -56,4 +57,5 @@ OPTIMISE: tuple[Pass, ...] = (
     AFFINE_CONV,
     REPARAMETERISE,
 )
-"""Run after shapes are fixed; the last shape inference follows in pipeline.py."""
+"""Run after shapes are fixed. affine-conv runs twice: before, since a bias may stand between a layer and its
+BatchNormalization, and after, for what then follows the layer."""
