@@ -1,0 +1,113 @@
+"""The entry: a float model and calibration samples in, a model in QDQ form out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from edgekit.converters.contracts import CalibrationSet, Progress, QuantizedModel
+from edgekit.converters.quantization.calibration import observe
+from edgekit.converters.quantization.observers import TensorObserver
+from edgekit.converters.quantization.placement import Placement, place
+from edgekit.converters.quantization.qdq import QdqWriter
+from edgekit.converters.quantization.ranges import Method
+from edgekit.converters.quantization.scale_groups import choose_scales
+from edgekit.errors import CalibrationError
+
+_FEW_SAMPLES = 32
+
+
+@dataclass(frozen=True)
+class QuantizeOptions:
+    """How to quantize.
+
+    Attributes:
+        seed: Of everything that draws numbers.
+        precision: int8: everything that the rules allow. auto: sensitive layers stay in float.
+        method: How ranges of activations are chosen; auto: by error, tensor by tensor.
+        bias_correction: Take the mean error of each channel out of its bias.
+        keep_float: Names of nodes that stay in float.
+        max_samples: Most calibration samples used.
+        progress: Called with a stage and the share of it that is done.
+    """
+
+    seed: int = 0
+    precision: Literal["int8", "auto"] = "int8"
+    method: Method = "auto"
+    bias_correction: bool = True
+    keep_float: tuple[str, ...] = ()
+    max_samples: int = 300
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that turns the float model into the quantized one; names, so that it applies to any clone.
+
+    Attributes:
+        keep_float: Nodes that the user keeps in float.
+        float_reasons: Further nodes in float, with the reason.
+        observers: Statistics by tensor name.
+        method: How ranges are chosen.
+        corrections: Node name to what is added to its bias.
+    """
+
+    keep_float: tuple[str, ...]
+    observers: Mapping[str, TensorObserver]
+    method: Method
+    float_reasons: Mapping[str, str] = field(default_factory=dict)
+    corrections: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+
+def quantize(model: ir.Model, calibration: CalibrationSet, options: QuantizeOptions) -> QuantizedModel:
+    """Quantizes a model.
+
+    Args:
+        model: After the passes; not changed. Inputs may have symbolic dims.
+        calibration: Samples; shapes may differ from one to the next.
+        options: How.
+
+    Returns:
+        The model with QuantizeLinear and DequantizeLinear, and what was decided for each node.
+
+    Raises:
+        CalibrationError: There are no samples, or they don't fit the model.
+        UsageError: keep_float names an unknown node.
+    """
+    if not len(calibration):
+        raise CalibrationError("there are no calibration samples", hint="give --calib, or --precision fp32")
+    placement = place(model.graph, options.keep_float)
+    observers = {value.name or "": TensorObserver(value.name or "") for value in placement.tensors}
+    observe(model, list(observers.values()), calibration, options.max_samples, options.progress)
+    recipe = Recipe(options.keep_float, observers, options.method)
+    quantized, placement = apply(model, recipe)
+    notes = []
+    if len(calibration) < _FEW_SAMPLES:
+        notes.append(f"ranges rest on {len(calibration)} calibration samples; {_FEW_SAMPLES} or more are advisable")
+    return QuantizedModel(quantized, placement.plan(), tuple(notes), {"calibration_samples": float(len(calibration))})
+
+
+def apply(model: ir.Model, recipe: Recipe) -> tuple[ir.Model, Placement]:
+    """Quantizes a clone as the recipe says.
+
+    Returns:
+        The clone and its placement.
+    """
+    clone = model.clone()
+    placement = place(clone.graph, recipe.keep_float, dict(recipe.float_reasons))
+    choices = choose_scales(clone, placement, recipe.observers, recipe.method)
+    quants = {name: choice.quant for name, choice in choices.items()}
+    QdqWriter(clone.graph, placement, quants, recipe.corrections).write()
+    _drop_unused(clone.graph)
+    return clone, placement
+
+
+def _drop_unused(graph: ir.Graph) -> None:
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output():
+            del graph.initializers[name]
