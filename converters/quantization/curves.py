@@ -91,9 +91,7 @@ def _keeps_rank(node: ir.Node, value: ir.Value) -> bool:
 def _is_read_elsewhere(value: ir.Value, roots: dict[ir.Value, ir.Value]) -> bool:
     if value.is_graph_output() or not value.uses():
         return True
-    return any(
-        len(use.node.outputs) != 1 or roots.get(use.node.outputs[0]) is not roots[value] for use in value.uses()
-    )
+    return any(len(use.node.outputs) != 1 or roots.get(use.node.outputs[0]) is not roots[value] for use in value.uses())
 
 
 def _nodes_between(root: ir.Value, output: ir.Value, ends: set[ir.Value]) -> tuple[ir.Node, ...]:
@@ -143,7 +141,9 @@ def evaluate(region: CurveRegion, model: ir.Model, values: NDArray[np.float32]) 
         nodes.append(copy)
     end = mapping[region.output]
     end.dtype, end.shape = ir.DataType.FLOAT, ir.Shape([values.size])
-    graph = ir.Graph([start], [end], nodes=nodes, initializers=initializers, opset_imports=dict(model.opset_imports), name="f")
+    graph = ir.Graph(
+        [start], [end], nodes=nodes, initializers=initializers, opset_imports=dict(model.opset_imports), name="f"
+    )
     held_model = ir.Model(graph, ir_version=min(model.ir_version, 10), functions=list(model.functions.values()))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3

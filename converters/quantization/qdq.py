@@ -109,7 +109,10 @@ class QdqWriter:
         numbers = layer_numbers(layer, input_quant.scale, self._corrections.get(layer.node.name or ""))
         source = layer.node.inputs[1]
         weight = self._dequantized(
-            f"{source.name if source else layer.node.name}", numbers.weight.values, numbers.weight.scale, numbers.weight.axis
+            f"{source.name if source else layer.node.name}",
+            numbers.weight.values,
+            numbers.weight.scale,
+            numbers.weight.axis,
         )
         layer.node.replace_input_with(1, weight)
         if numbers.bias is None:
@@ -156,9 +159,7 @@ class QdqWriter:
             )
         return self._parameters[quant]
 
-    def _dequantized(
-        self, name: str, values: NDArray[np.generic], scale: NDArray[np.float32], axis: int
-    ) -> ir.Value:
+    def _dequantized(self, name: str, values: NDArray[np.generic], scale: NDArray[np.float32], axis: int) -> ir.Value:
         stored = self._initializer(f"{name}_quantized", values)
         scales = self._initializer(f"{name}_scale", scale)
         back = self._value(f"{name}_dequantized", ir.DataType.FLOAT, ir.Shape(values.shape))

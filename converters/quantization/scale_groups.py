@@ -134,7 +134,9 @@ def _curves(
         if value.is_graph_output():
             return []
         for unit in readers.get(_name(value), ()):
-            if unit.kind in (UnitKind.INHERIT, UnitKind.CONCAT) and all(_name(v) in inside for v in unit.outputs if v.uses()):
+            if unit.kind in (UnitKind.INHERIT, UnitKind.CONCAT) and all(
+                _name(v) in inside for v in unit.outputs if v.uses()
+            ):
                 continue
             if unit.region is None or not np.isfinite(low + high):
                 return []
