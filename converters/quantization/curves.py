@@ -124,14 +124,16 @@ def evaluate(region: CurveRegion, model: ir.Model, values: NDArray[np.float32]) 
     mapping: dict[ir.Value, ir.Value] = {}
     start = ir.Value(name="x", shape=ir.Shape([values.size]), type=ir.TensorType(ir.DataType.FLOAT))
     mapping[region.root] = start
-    initializers, nodes = [], []
+    initializers: list[ir.Value] = []
+    nodes: list[ir.Node] = []
     for node in region.nodes:
         inputs = []
         for value in node.inputs:
             if value is not None and value not in mapping:
                 array = constant(value)
-                held = ir.Value(name=f"c{len(mapping)}", const_value=ir.tensor(np.asarray(array).reshape(())))
-                held.dtype, held.shape = held.const_value.dtype, ir.Shape([])
+                tensor = ir.tensor(np.asarray(array).reshape(()))
+                held = ir.Value(name=f"c{len(mapping)}", const_value=tensor)
+                held.dtype, held.shape = tensor.dtype, ir.Shape([])
                 mapping[value] = held
                 initializers.append(held)
             inputs.append(None if value is None else mapping[value])

@@ -48,7 +48,7 @@ def attribute_text(node: ir.Node, name: str, default: str) -> str:
 
 def only_consumer(value: ir.Value) -> ir.Node | None:
     """The node that alone reads the value, once; None when it has several uses or is a graph output."""
-    uses = value.uses()
+    uses = tuple(value.uses())
     return uses[0].node if len(uses) == 1 and not value.is_graph_output() else None
 
 

@@ -60,11 +60,12 @@ def read_layer(node: ir.Node) -> WeightedLayer | str:
     """
     if node.op_type not in WEIGHTED or node.domain not in ("", "ai.onnx"):
         return "operator has no integer form"
-    weight = constant(node.inputs[1])
-    if weight is None:
+    stored = constant(node.inputs[1])
+    if stored is None:
         return "both operands vary"
-    if weight.dtype != np.float32:
-        return f"weights are {weight.dtype}"
+    if stored.dtype != np.float32:
+        return f"weights are {stored.dtype}"
+    weight = np.asarray(stored, np.float32)
     if not is_float_activation(node.inputs[0]):
         return "input is not a float activation"
     if node.op_type in ("Conv", "ConvTranspose"):
@@ -111,7 +112,7 @@ def _read_matmul(node: ir.Node, weight: NDArray[np.float32]) -> WeightedLayer | 
     return WeightedLayer(node, weight, weight.ndim - 1, bias, bias_node, 1, weight.shape[-2])
 
 
-def _bias_vector(value: ir.Value | None, channels: int) -> NDArray[np.float32] | None | str:
+def _bias_vector(value: ir.Value | None, channels: int) -> NDArray[np.float32] | str | None:
     """Bias as one value a channel, whatever shape it is stored in: [N], [1, N], [1] or a scalar."""
     if value is None:
         return None

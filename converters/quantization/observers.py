@@ -55,7 +55,7 @@ class Histogram:
 
     def centres(self) -> NDArray[np.float64]:
         """Middle of each bin, float64 [BINS]."""
-        return (np.arange(BINS) + 0.5 - BINS / 2) * (2 * self.limit / BINS)
+        return np.asarray((np.arange(BINS) + 0.5 - BINS / 2) * (2 * self.limit / BINS), np.float64)
 
 
 class TensorObserver:
@@ -140,7 +140,7 @@ class TensorObserver:
         below = np.cumsum(counts) / counts.sum()
         tail = (100.0 - percent) / 200.0
         low = values[np.searchsorted(below, tail)]
-        high = values[min(np.searchsorted(below, 1.0 - tail), values.size - 1)]
+        high = values[min(int(np.searchsorted(below, 1.0 - tail)), values.size - 1)]
         return float(low), float(high)
 
 

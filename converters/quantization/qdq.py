@@ -154,8 +154,8 @@ class QdqWriter:
         quant = self._quants[name]
         if quant not in self._parameters:
             self._parameters[quant] = (
-                self._initializer(f"{name}_scale", np.float32(quant.scale).reshape(())),
-                self._initializer(f"{name}_zero_point", np.int8(quant.zero_point).reshape(())),
+                self._initializer(f"{name}_scale", np.array(quant.scale, np.float32)),
+                self._initializer(f"{name}_zero_point", np.array(quant.zero_point, np.int8)),
             )
         return self._parameters[quant]
 
@@ -171,7 +171,7 @@ class QdqWriter:
     def _initializer(self, name: str, array: NDArray[np.generic]) -> ir.Value:
         name = self._names.make(name)
         tensor = ir.tensor(np.asarray(array), name=name)
-        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape), const_value=tensor)
+        value = ir.Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape), const_value=tensor)
         self._graph.register_initializer(value)
         return value
 

@@ -37,7 +37,7 @@ class AffineQuant:
         """Least and greatest real value."""
         return (QMIN - self.zero_point) * self.scale, (QMAX - self.zero_point) * self.scale
 
-    def apply(self, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    def apply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rounds values to the grid: quantized and dequantized again."""
         q = np.clip(np.rint(values / self.scale), QMIN - self.zero_point, QMAX - self.zero_point)
         return np.asarray(q * self.scale)

@@ -159,5 +159,5 @@ def _graphs(attribute: ir.Attr) -> Sequence[ir.Graph]:
 
 
 def _present(value: ir.Value | None) -> ir.Value:
-    assert value is not None  # noqa: S101 - read_layer has checked it
+    assert value is not None
     return value

@@ -36,11 +36,12 @@ class QuantizedWeight:
 
     def dequantized(self) -> Floats:
         """What the layer computes with, float32."""
-        return (self.values * _along(self.scale, self.axis, self.values.ndim)).astype(np.float32)
+        scale = self.scale.reshape(_along(self.axis, self.values.ndim))
+        return np.asarray(self.values.astype(np.float32) * scale)
 
 
-def _along(vector: NDArray[np.generic], axis: int, rank: int) -> NDArray[np.generic]:
-    return vector.reshape([-1 if a == axis else 1 for a in range(rank)])
+def _along(axis: int, rank: int) -> list[int]:
+    return [-1 if a == axis else 1 for a in range(rank)]
 
 
 def channel_scales(weight: Floats, axis: int) -> Floats:
@@ -92,7 +93,7 @@ def guarded_scales(scale: Floats, bias: Floats | None, input_scale: float, depth
 
 def quantize_weight(weight: Floats, axis: int, scale: Floats) -> QuantizedWeight:
     """Rounds weights to nearest even multiples of their channel's scale, within [-127, 127]."""
-    scaled = weight.astype(np.float64) / _along(scale, axis, weight.ndim)
+    scaled = weight.astype(np.float64) / scale.reshape(_along(axis, weight.ndim))
     values = np.clip(np.rint(scaled), -WEIGHT_LIMIT, WEIGHT_LIMIT).astype(np.int8)
     return QuantizedWeight(values, scale, axis)
 
