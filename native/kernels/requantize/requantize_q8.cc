@@ -41,6 +41,10 @@ Status check_requantize(const RequantizeAttrs& a, const RequantizeOperands& oper
   return check_scale("add_rhs_scale", a.add_rhs_scale);
 }
 
+void fill_lut_steps(const uint8_t* lut, uint8_t (&steps)[256]) {
+  for (int i = 0; i < 256; ++i) steps[i] = static_cast<uint8_t>(i % 128 < 16 ? lut[i] : lut[i] ^ lut[i - 16]);
+}
+
 RequantizeQ8 requantize_params(const RequantizeAttrs& a, const RequantizeOperands& operands) {
   RequantizeQ8 p{};
   p.y_zero = a.y_zero;
@@ -53,6 +57,7 @@ RequantizeQ8 requantize_params(const RequantizeAttrs& a, const RequantizeOperand
     p.scale_below_one &= std::fabs(operands.scale.as<float>()[i]) < 1.0f;
   }
   p.lut = a.fuse_lut != 0 ? operands.lut->as<uint8_t>() : nullptr;
+  if (p.lut != nullptr) fill_lut_steps(p.lut, p.lut_steps);
   p.add = a.fuse_add != 0;
   p.residual.lhs_zero = a.add_lhs_zero;
   p.residual.rhs_zero = a.add_rhs_zero;

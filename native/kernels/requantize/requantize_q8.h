@@ -26,6 +26,8 @@ struct RequantizeQ8 {
   float v_min, v_max;    // f32(y_min - y_zero), f32(y_max - y_zero)
   bool scale_below_one;  // |scale| < 1 in every channel: acc * scale rounds inside i32 even before it is clamped
   const uint8_t* lut;    // 256 bytes of y's dtype, or null
+  // The lut for byte shuffles: lut_steps[i] = lut[i] ^ lut[i - 16], with lut[i] itself at the start of either half.
+  uint8_t lut_steps[256];
   bool add;              // whether a residual is added
   AddQ8 residual;
 };
@@ -90,6 +92,9 @@ Status check_requantize(const RequantizeAttrs& attrs, const RequantizeOperands& 
 Status check_clamp_q8(Dtype dtype, int32_t zero, int32_t least, int32_t most);
 
 Status check_scale(const char* name, float scale);
+
+// See RequantizeQ8::lut_steps.
+void fill_lut_steps(const uint8_t* lut, uint8_t (&steps)[256]);
 
 RequantizeQ8 requantize_params(const RequantizeAttrs& attrs, const RequantizeOperands& operands);
 

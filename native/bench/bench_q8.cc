@@ -1,0 +1,204 @@
+// Times the INT8 convolutions of real networks (q8_layers.inc) through their ops, with the kernels of one instruction
+// set: time, GMAC/s and the share of what the cores can do at best.
+//
+//   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/peak.h"
+#include "core/cpu_features.h"
+#include "kernels/op.h"
+
+namespace edgekit::bench {
+namespace {
+
+struct Layer {
+  const char* name;
+  bool depthwise;
+  int size, channels, out_channels, kernel, stride;
+};
+
+constexpr Layer kLayers[] = {
+#define EK_LAYER(name, size, channels, out_channels, kernel, stride) \
+  {name, false, size, channels, out_channels, kernel, stride},
+#define EK_DEPTHWISE_LAYER(name, size, channels, kernel, stride) {name, true, size, channels, channels, kernel, stride},
+#include "bench/q8_layers.inc"
+#undef EK_LAYER
+#undef EK_DEPTHWISE_LAYER
+};
+
+struct Options {
+  Isa isa = best_isa();
+  int threads = 1;
+  std::string filter;
+  bool lut = false;
+};
+
+TensorView dense(void* data, Dtype dtype, std::initializer_list<int32_t> dims) {
+  TensorView v;
+  v.data = data;
+  v.dtype = dtype;
+  for (const int32_t dim : dims) v.dims[v.rank++] = dim;
+  int64_t stride = 1;
+  for (int i = v.rank - 1; i >= 0; --i) {
+    v.strides[i] = stride;
+    stride *= v.dims[i];
+  }
+  return v;
+}
+
+// The best time of one run, in nanoseconds, over about half a second.
+template <typename Run>
+double best_ns(Run&& run) {
+  using Clock = std::chrono::steady_clock;
+  double best = 1e30;
+  const auto stop = Clock::now() + std::chrono::milliseconds(400);
+  do {
+    const auto begin = Clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
+  } while (Clock::now() < stop);
+  return best;
+}
+
+const IsaPacking& packing_of(Isa isa) {
+  const auto* row = std::find_if(std::begin(kIsaPacking), std::end(kIsaPacking),
+                                 [isa](const IsaPacking& one) { return one.isa == isa; });
+  return *row;
+}
+
+// Memory and operands of one layer; random activations and weights, since some CPUs are faster on zeros.
+class LayerRun {
+ public:
+  LayerRun(const Layer& layer, const Options& options) : layer_(layer), packing_(packing_of(options.isa)) {
+    const int out = (layer.size + layer.stride - 1) / layer.stride;
+    const int depth = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.channels);
+    const int panels = (layer.out_channels + packing_.q8_nr - 1) / packing_.q8_nr;
+    const int groups = (depth + packing_.q8_kg - 1) / packing_.q8_kg;
+    const size_t weights = layer.depthwise ? static_cast<size_t>(depth) * layer.channels
+                                           : static_cast<size_t>(panels) * groups * packing_.q8_nr * packing_.q8_kg;
+    const Dtype dtype = packing_.activations_signed ? Dtype::kS8 : Dtype::kU8;
+    fill(x_, static_cast<size_t>(layer.size) * layer.size * layer.channels);
+    fill(w_, weights);
+    fill(lut_, 256);
+    y_.resize(static_cast<size_t>(out) * out * layer.out_channels + 64);
+    bias_.assign(layer.out_channels, 0);
+    scale_.assign(layer.out_channels, 0.005f);
+    views_[0] = dense(x_.data(), dtype, {1, layer.size, layer.size, layer.channels});
+    views_[1] = layer.depthwise ? dense(w_.data(), Dtype::kS8, {depth, layer.channels})
+                                : dense(w_.data(), Dtype::kS8, {1, panels, groups, packing_.q8_nr * packing_.q8_kg});
+    views_[2] = dense(bias_.data(), Dtype::kI32, {layer.out_channels});
+    views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
+    views_[4] = dense(lut_.data(), dtype, {256});
+    views_[5] = dense(y_.data(), dtype, {1, out, out, layer.out_channels});
+    macs_ = static_cast<double>(out) * out * layer.out_channels * depth;
+    set_attributes(options.lut);
+  }
+
+  double macs() const { return macs_; }
+
+  double measure_ns(const Options& options) {
+    const TensorView* inputs[] = {&views_[0], &views_[1], &views_[2], &views_[3], &views_[4], nullptr};
+    const TensorView* outputs[] = {&views_[5]};
+    const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
+    const OpArgs args{inputs, 6, outputs, 1, attributes};
+    const OpDef& op = layer_.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
+    if (const Status status = op.check(args); !status.is_ok()) {
+      std::fprintf(stderr, "%s: %s\n", layer_.name, status.message().c_str());
+      std::exit(1);
+    }
+    std::vector<std::byte> scratch(op.scratch_bytes(args, options.threads, options.isa) + 64);
+    auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+    RunContext context{ThreadPool::process(), options.threads, aligned, options.isa};
+    ThreadPool::process().begin_burst();
+    const double ns = best_ns([&] { (void)op.run(args, context).is_ok(); });
+    ThreadPool::process().end_burst();
+    return ns;
+  }
+
+ private:
+  template <typename T>
+  static void fill(std::vector<T>& bytes, size_t count) {
+    bytes.resize(count + 64);
+    for (T& byte : bytes) byte = static_cast<T>(std::rand() >> 7);
+  }
+
+  void set_attributes(bool lut) {
+    const int low = packing_.activations_signed ? -128 : 0;
+    const int pad = layer_.kernel / 2;
+    conv_ = {};
+    conv_.groups = 1;
+    conv_.kernel_h = conv_.kernel_w = depthwise_.kernel_h = depthwise_.kernel_w = layer_.kernel;
+    conv_.stride_h = conv_.stride_w = depthwise_.stride_h = depthwise_.stride_w = layer_.stride;
+    conv_.dilation_h = conv_.dilation_w = depthwise_.dilation_h = depthwise_.dilation_w = 1;
+    conv_.pad_top = conv_.pad_left = depthwise_.pad_top = depthwise_.pad_left = pad;
+    conv_.nr = packing_.q8_nr;
+    conv_.kg = packing_.q8_kg;
+    conv_.x_zero = conv_.y_zero = depthwise_.x_zero = depthwise_.y_zero = low + 128;
+    conv_.y_min = depthwise_.y_min = low;
+    conv_.y_max = depthwise_.y_max = low + 255;
+    conv_.fuse_lut = depthwise_.fuse_lut = lut;
+  }
+
+  Layer layer_;
+  const IsaPacking& packing_;
+  std::vector<uint8_t> x_, y_, lut_;
+  std::vector<int8_t> w_;
+  std::vector<int32_t> bias_;
+  std::vector<float> scale_;
+  TensorView views_[6];
+  ConvQ8Attrs conv_{};
+  DepthwiseQ8Attrs depthwise_{};
+  double macs_ = 0;
+};
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string key = arguments[i];
+    const std::string value = i + 1 < count ? arguments[i + 1] : "";
+    if (key == "--lut") {
+      options.lut = true;
+    } else if (key == "--isa" && parse_isa(value).is_ok()) {
+      options.isa = parse_isa(value).value(), ++i;
+    } else if (key == "--threads" && std::atoi(value.c_str()) > 0) {
+      options.threads = std::atoi(value.c_str()), ++i;
+    } else if (key == "--filter") {
+      options.filter = value, ++i;
+    } else {
+      std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]\n");
+      std::exit(2);
+    }
+  }
+  if (const Status status = check_isa_supported(options.isa); !status.is_ok()) {
+    std::fprintf(stderr, "%s\n", status.message().c_str());
+    std::exit(2);
+  }
+  return options;
+}
+
+void run(const Options& options) {
+  const double peak = peak_q8_macs_per_ns(options.isa) * options.threads;
+  std::printf("%s, %d thread(s), peak %.1f GMAC/s\n", name_of(options.isa), options.threads, peak);
+  std::printf("%-28s %10s %9s %7s\n", "layer", "us", "GMAC/s", "% peak");
+  for (const Layer& layer : kLayers) {
+    if (std::strstr(layer.name, options.filter.c_str()) == nullptr) continue;
+    LayerRun one(layer, options);
+    const double ns = one.measure_ns(options);
+    const double rate = one.macs() / ns;
+    std::printf("%-28s %10.1f %9.1f %7.1f\n", layer.name, ns / 1e3, rate, peak > 0 ? 100 * rate / peak : 0.0);
+  }
+}
+
+}  // namespace
+}  // namespace edgekit::bench
+
+int main(int argument_count, char** arguments) {
+  edgekit::bench::run(edgekit::bench::parse(argument_count, arguments));
+  return 0;
+}

@@ -1,0 +1,114 @@
+// Requantization of u8 outputs in AVX2 registers: two groups of 16 columns at a time ("pair": two output pixels). Only
+// for *_avx2.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
+#ifndef EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
+#define EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "kernels/requantize/requantize_q8.h"
+
+namespace edgekit::avx2 {
+
+// Sums of 16 columns: columns 0-7 and 8-15.
+struct Sums16 {
+  __m256i low, high;
+};
+
+inline __m256i round_scaled(__m256i sums, __m256 scale, const RequantizeQ8& p) {
+  __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), scale);
+  if (!p.scale_below_one) v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(p.v_min)), _mm256_set1_ps(p.v_max));
+  return _mm256_cvtps_epi32(v);
+}
+
+// Saturating packs do what the clamp in float does: rounding is monotonic and the bounds are whole numbers. The bytes
+// of a and b come lane by lane: [a0-3 a8-11 b0-3 b8-11 | a4-7 a12-15 b4-7 b12-15].
+inline __m256i pack_pair(__m256i a_low, __m256i a_high, __m256i b_low, __m256i b_high, const RequantizeQ8& p) {
+  const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(p.y_zero));
+  const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(a_low, a_high), zero);
+  const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(b_low, b_high), zero);
+  const __m256i bytes = _mm256_packus_epi16(a, b);
+  return _mm256_min_epu8(_mm256_max_epu8(bytes, _mm256_set1_epi8(static_cast<char>(p.y_min))),
+                         _mm256_set1_epi8(static_cast<char>(p.y_max)));
+}
+
+// 32 look-ups. Of the 8 steps of a half, those up to the index's upper nibble apply: the index less 16 a step is then
+// not yet negative, and vpshufb gives 0 where it is. Steps are differences, so their exclusive or is the entry.
+inline __m256i look_up(__m256i index, const uint8_t (&steps)[256]) {
+  __m256i lower = index;
+  __m256i upper = _mm256_xor_si256(index, _mm256_set1_epi8(-128));
+  __m256i entry = _mm256_setzero_si256();
+  const __m256i sixteen = _mm256_set1_epi8(16);
+  for (int i = 0; i < 8; ++i) {
+    const auto* at = reinterpret_cast<const __m128i*>(steps + 16 * i);
+    const __m256i low_step = _mm256_broadcastsi128_si256(_mm_loadu_si128(at));
+    const __m256i high_step = _mm256_broadcastsi128_si256(_mm_loadu_si128(at + 8));
+    entry = _mm256_xor_si256(entry, _mm256_shuffle_epi8(low_step, lower));
+    entry = _mm256_xor_si256(entry, _mm256_shuffle_epi8(high_step, upper));
+    lower = _mm256_subs_epi8(lower, sixteen);
+    upper = _mm256_subs_epi8(upper, sixteen);
+  }
+  return entry;
+}
+
+// Eight bytes less a zero point, scaled.
+inline __m256 dequantize_8(__m128i bytes, int32_t zero, float scale) {
+  const __m256i centred = _mm256_sub_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(zero));
+  return _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(scale));
+}
+
+inline __m256i add_8(__m128i lhs, __m128i rhs, const AddQ8& p) {
+  const __m256 v =
+      _mm256_add_ps(dequantize_8(lhs, p.lhs_zero, p.lhs_scale), dequantize_8(rhs, p.rhs_zero, p.rhs_scale));
+  return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(p.v_min)), _mm256_set1_ps(p.v_max)));
+}
+
+// Sixteen values of [-255, 255] plus a zero point, as bytes in order; they fit after the clamp.
+inline __m128i bytes_of_16(__m256i low, __m256i high, int32_t zero) {
+  const __m256i words = _mm256_add_epi16(_mm256_packs_epi32(low, high), _mm256_set1_epi16(static_cast<int16_t>(zero)));
+  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
+  return _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+}
+
+inline __m128i add_16(__m128i lhs, __m128i rhs, const AddQ8& p) {
+  const __m256i low = add_8(lhs, rhs, p);
+  const __m256i high = add_8(_mm_srli_si128(lhs, 8), _mm_srli_si128(rhs, 8), p);
+  return bytes_of_16(low, high, p.zero);
+}
+
+// Where the 16 bytes of one pixel go: only [first, first + count) of them exist in memory, relative to y.
+struct Target16 {
+  uint8_t* y;
+  const uint8_t* residual;
+};
+
+inline __m128i load_part(const uint8_t* from, int first, int count) {
+  alignas(16) uint8_t bytes[16] = {};
+  std::memcpy(bytes + first, from + first, static_cast<size_t>(count));
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+}
+
+inline void store_part(__m128i bytes, uint8_t* to, int first, int count) {
+  alignas(16) uint8_t all[16];
+  _mm_store_si128(reinterpret_cast<__m128i*>(all), bytes);
+  std::memcpy(to + first, all + first, static_cast<size_t>(count));
+}
+
+inline void finish_16(__m128i bytes, const Target16& target, int first, int count, const RequantizeQ8& p) {
+  const bool whole = count == 16;
+  if (p.add) {
+    const __m128i residual = whole ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(target.residual))
+                                   : load_part(target.residual, first, count);
+    bytes = add_16(bytes, residual, p.residual);
+  }
+  if (whole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target.y), bytes);
+  } else {
+    store_part(bytes, target.y, first, count);
+  }
+}
+
+}  // namespace edgekit::avx2
+
+#endif  // EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
