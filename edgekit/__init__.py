@@ -1,3 +1,36 @@
-"""edgekit: run converted models on edge boxes. See README.md for a tour."""
+"""edgekit: run converted models on edge boxes. See README.md for a tour.
+
+Everything here is imported when it is first used, so that `import edgekit` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgekit.runtime.load import load
+    from edgekit.runtime.model import Model
+    from edgekit.target import load_profile
 
 __version__ = "0.1.0"
+
+__all__ = ["Model", "__version__", "load", "load_profile"]
+
+_LAZY = {
+    "load": "edgekit.runtime.load",
+    "Model": "edgekit.runtime.model",
+    "load_profile": "edgekit.target",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'edgekit' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

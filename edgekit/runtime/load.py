@@ -1,0 +1,135 @@
+"""edgekit.load(): verifies a package, picks the variant and engine that can run here, compiles, warms up."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from edgekit.engines.artefacts import package_artefact
+from edgekit.engines.base import CompiledModel, Engine, EngineOptions
+from edgekit.engines.registry import NEVER_AUTOMATIC, engine_names, get_engine
+from edgekit.errors import DeviceError, EnvironmentFaultError, UsageError
+from edgekit.package.manifest import Variant
+from edgekit.package.reader import Package, open_package
+from edgekit.runtime.governor import default_threads
+from edgekit.runtime.model import Model
+
+AUTO = "auto"
+MAX_THREADS = 256
+
+_open_models: weakref.WeakSet[Model] = weakref.WeakSet()
+
+
+def load(
+    path: str | Path,
+    engine: str = AUTO,
+    threads: int = 0,
+    device: str | None = None,
+    *,
+    variant: str | None = None,
+    settings: Mapping[str, str | int | float | bool] | None = None,
+    warm_up: bool = True,
+) -> Model:
+    """Loads a package.
+
+    Args:
+        path: The .ekpkg file; every byte of it is verified.
+        engine: native, onnxruntime, openvino or simulated; auto takes the first variant of the package that can run
+            here, and never simulated.
+        threads: Threads within an inference; 0: one for each big core that the process may use.
+        device: The engine's own name of a device, such as GPU.
+        variant: Name of a variant; None: any.
+        settings: Further settings of the engine, by their own names.
+        warm_up: Run once before returning, so that the first call takes no longer than the others.
+
+    Returns:
+        The model, ready to run.
+
+    Raises:
+        PackageError: Missing, damaged, hostile or not a package.
+        UsageError: No such engine, variant or number of threads.
+        DeviceError: No variant can run here; the message says why for each.
+    """
+    if not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
+        raise UsageError("number of threads is out of range", got=threads, expected=f"0 to {MAX_THREADS}")
+    if engine != AUTO:
+        get_engine(engine)
+    package = open_package(path)
+    try:
+        options = EngineOptions(threads or default_threads(), device, dict(settings or {}))
+        model = _compile_first(package, engine, variant, options)
+        package.check_unchanged()
+    except BaseException:
+        package.close()
+        raise
+    _open_models.add(model)
+    if warm_up:
+        _warm_up(model)
+    return model
+
+
+def _compile_first(package: Package, engine: str, variant: str | None, options: EngineOptions) -> Model:
+    skipped: list[str] = []
+    for candidate, runner in _candidates(package, engine, variant):
+        reason = _why_not(runner, candidate, options, automatic=engine == AUTO)
+        if reason is None:
+            try:
+                compiled: CompiledModel = runner.compile(package_artefact(package, candidate), options)
+            except EnvironmentFaultError as error:
+                reason = str(error)
+            else:
+                return Model(
+                    package,
+                    candidate,
+                    compiled,
+                    engine_name=runner.name,
+                    threads=options.threads,
+                    skipped=tuple(skipped),
+                )
+        skipped.append(f"{candidate.name}: {reason}")
+    names = ", ".join(f"{each.name} ({each.engine})" for each in package.manifest.variants)
+    raise DeviceError(
+        "no variant of the package can run here",
+        where=package.path,
+        got="; ".join(skipped) or f"none for engine {engine}; the package holds {names}",
+        hint="convert the model for this machine: edgekit convert --device this-machine",
+    )
+
+
+def _candidates(package: Package, engine: str, variant: str | None) -> Iterator[tuple[Variant, Engine]]:
+    names = [each.name for each in package.manifest.variants]
+    if variant is not None and variant not in names:
+        raise UsageError("package has no such variant", got=ascii(variant)[:80], expected=", ".join(names))
+    for candidate in package.manifest.variants:
+        if variant is not None and candidate.name != variant:
+            continue
+        if engine in NEVER_AUTOMATIC:  # runs any variant
+            yield candidate, get_engine(engine)
+        elif engine in (AUTO, candidate.engine) and candidate.engine in engine_names():
+            yield candidate, get_engine(candidate.engine)
+
+
+def _why_not(runner: Engine, candidate: Variant, options: EngineOptions, automatic: bool) -> str | None:
+    reason = runner.supports(candidate)
+    if reason is None and automatic and options.device is not None:
+        devices = runner.capabilities().devices
+        if options.device.split(":")[0].upper() not in (name.upper() for name in devices):
+            return f"{runner.name} has no device {ascii(options.device)[:40]}, only {', '.join(devices) or 'the CPU'}"
+    return reason
+
+
+def _warm_up(model: Model) -> None:
+    try:
+        model.run(model.example_feeds())
+    except BaseException:
+        model.close()
+        raise
+
+
+@atexit.register
+def _close_all() -> None:
+    """Drains models before the interpreter goes: threads still inside an engine then would abort the process."""
+    for model in list(_open_models):
+        model.close()
