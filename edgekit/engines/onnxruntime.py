@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from edgekit.engines.artefacts import read_member_bytes
 from edgekit.engines.base import Array, Artefact, Capabilities, EngineOptions, LayerTime
 from edgekit.engines.feeds import check_feeds
+from edgekit.engines.forking import never_destroy_in_child
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.library import import_library
 from edgekit.engines.onnxruntime_profile import read_profile
@@ -65,6 +65,7 @@ def open_onnx_session(
         session = library.InferenceSession(model, options, providers=providers)
     except Exception as error:  # the library's classes share no base but Exception
         raise PackageError("ONNX Runtime refuses the model", got=_first_line(error)) from error
+    never_destroy_in_child(session)
     if provider not in session.get_providers():  # the library falls back to the CPU with no more than a log line
         raise DeviceError("execution provider does not work here", got=session.get_providers(), expected=provider)
     return session
@@ -188,22 +189,7 @@ def _library() -> ModuleType:
     library = import_library("onnxruntime", "onnxruntime")
     library.disable_telemetry_events()
     library.set_default_logger_severity(_FATAL_ONLY)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_skip_destructors)
     return library
-
-
-def _skip_destructors() -> None:
-    """Keeps a forked child from hanging when it exits: ONNX Runtime 1.32 joins threads that only the parent has.
-
-    on_exit(3) handlers run before the destructors that were registered earlier, so _exit ends the child there; Python
-    has run its own atexit handlers and flushed its streams by then. Only glibc has on_exit.
-    """
-    import ctypes
-
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "on_exit"):
-        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
 
 
 def _providers(library: ModuleType) -> list[str]:

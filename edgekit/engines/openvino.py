@@ -12,6 +12,7 @@ import numpy as np
 from edgekit.engines.artefacts import read_member_bytes
 from edgekit.engines.base import Array, Artefact, Capabilities, EngineOptions, LayerTime
 from edgekit.engines.feeds import check_feeds
+from edgekit.engines.forking import never_destroy_in_child
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.library import import_library
 from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError
@@ -70,6 +71,7 @@ class OpenVinoModel:
         self._device = device
         self.compiled: Any = self._compile(profiling=False)
         self.input_indices = _match(artefact.inputs, self.compiled.inputs, "input")
+        never_destroy_in_child(self)
         self.output_indices = _match(artefact.outputs, self.compiled.outputs, "output")
 
     def _compile(self, profiling: bool) -> Any:
@@ -133,6 +135,7 @@ class OpenVinoSession:
         self._model = model
         self._guard = SessionGuard("openvino session", model.guard)
         self._request: Any = model.compiled.create_infer_request()
+        never_destroy_in_child(self)
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """See Session."""
@@ -159,7 +162,9 @@ def _library() -> ModuleType:
 
 @functools.cache
 def _core() -> Any:
-    return _library().Core()
+    core = _library().Core()
+    never_destroy_in_child(core)
+    return core
 
 
 def _xml_and_bin(members: tuple[str, ...]) -> tuple[str, str]:

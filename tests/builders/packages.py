@@ -1,0 +1,91 @@
+"""Small packages for tests: one float network as ONNX, OpenVINO IR and native program, with golden data."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from edgekit.package.golden import GoldenSample, golden_members
+from edgekit.package.manifest import Manifest, Variant
+from edgekit.package.specs import TensorSpec
+from edgekit.package.writer import write_package
+
+INPUTS = (TensorSpec("/image", "float32", (1, 3, 8, 8), "nchw"), TensorSpec("bias", "float32", (1, 4)))
+OUTPUTS = (TensorSpec("scores", "float32", (1, 4)), TensorSpec("/features", "float32", (1, 4, 8, 8), "nchw"))
+
+
+def small_network(opset: int = 21) -> onnx.ModelProto:
+    """Conv 3x3, Relu, global average pool, plus a bias: two inputs, two outputs, names with slashes."""
+    random = np.random.default_rng(7)
+    weight = numpy_helper.from_array(random.standard_normal((4, 3, 3, 3)).astype(np.float32), "weight")
+    axes = numpy_helper.from_array(np.array([2, 3], np.int64), "axes")
+    nodes = [
+        helper.make_node("Conv", ["/image", "weight"], ["conv"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["conv"], ["/features"], name="relu"),
+        helper.make_node("ReduceMean", ["/features", "axes"], ["mean"], name="mean", keepdims=0),
+        helper.make_node("Add", ["mean", "bias"], ["scores"], name="add"),
+    ]
+    inputs = [helper.make_tensor_value_info(spec.name, TensorProto.FLOAT, spec.shape) for spec in INPUTS]
+    outputs = [helper.make_tensor_value_info(spec.name, TensorProto.FLOAT, spec.shape) for spec in OUTPUTS]
+    graph = helper.make_graph(nodes, "small", inputs, outputs, [weight, axes])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    onnx.checker.check_model(model)
+    return model
+
+
+def small_feeds(seed: int = 0) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return {spec.name: random.standard_normal(spec.shape).astype(np.float32) for spec in INPUTS}
+
+
+def reference(feeds: dict[str, np.ndarray], model: onnx.ModelProto | None = None) -> dict[str, np.ndarray]:
+    """What ONNX Runtime itself computes."""
+    session = onnxruntime.InferenceSession((model or small_network()).SerializeToString())
+    names = [spec.name for spec in OUTPUTS]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def openvino_ir(model: onnx.ModelProto) -> tuple[bytes, bytes]:
+    import openvino
+
+    converted = openvino.Core().read_model(model.SerializeToString())
+    with tempfile.TemporaryDirectory() as folder:
+        openvino.save_model(converted, Path(folder) / "model.xml", compress_to_fp16=False)
+        return (Path(folder) / "model.xml").read_bytes(), (Path(folder) / "model.bin").read_bytes()
+
+
+def small_manifest(variants: tuple[Variant, ...] = ()) -> Manifest:
+    return Manifest(
+        format_major=1,
+        format_minor=0,
+        converter_version="0.1.0",
+        source_sha256=hashlib.sha256(b"small").hexdigest(),
+        source_name="small.onnx",
+        profile="this-machine",
+        profile_sha256="0" * 64,
+        inputs=INPUTS,
+        outputs=OUTPUTS,
+        variants=variants or (Variant("onnx", "onnxruntime", None, ("variants/onnx/model.onnx",)),),
+        members={},
+    )
+
+
+def small_package(path: Path, openvino: bool = False, samples: int = 1) -> Path:
+    """Writes a package of the small network with golden data; its only variants are onnx and, if wanted, openvino."""
+    network = small_network()
+    variants = [Variant("onnx", "onnxruntime", None, ("variants/onnx/model.onnx",))]
+    members: dict[str, bytes | Path] = {"variants/onnx/model.onnx": network.SerializeToString()}
+    if openvino:
+        names = ("variants/openvino/model.xml", "variants/openvino/model.bin")
+        variants.append(Variant("openvino", "openvino", None, names))
+        members |= dict(zip(names, openvino_ir(network), strict=True))
+    manifest = small_manifest(tuple(variants))
+    golden = [GoldenSample(small_feeds(seed), reference(small_feeds(seed), network)) for seed in range(samples)]
+    members |= golden_members(manifest, golden, {"scores": 60.0, "/features": 60.0})
+    members["report.json"] = b"{}"
+    write_package(path, manifest, members)
+    return path
