@@ -2,10 +2,35 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
 namespace edgekit {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+// From the heap, so that AddressSanitizer sees every access beyond the end.
+constexpr std::align_val_t kAlignment{4096};
+
+void* acquire(size_t size_bytes) {
+  void* memory = ::operator new(size_bytes, kAlignment, std::nothrow);
+  if (memory != nullptr) std::memset(memory, 0, size_bytes);
+  return memory;
+}
+
+void give_back(void* memory, size_t) { ::operator delete(memory, kAlignment); }
+#else
+void* acquire(size_t size_bytes) {
+  void* memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void give_back(void* memory, size_t size_bytes) { munmap(memory, size_bytes); }
+#endif
+
+}  // namespace
 
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
@@ -17,14 +42,14 @@ AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
 }
 
 AlignedBuffer::~AlignedBuffer() {
-  if (data_ != nullptr) munmap(data_, size_bytes_);
+  if (data_ != nullptr) give_back(data_, size_bytes_);
 }
 
 Result<AlignedBuffer> AlignedBuffer::allocate(size_t size_bytes, const char* what) {
   AlignedBuffer buffer;
   if (size_bytes == 0) return Result<AlignedBuffer>(std::move(buffer));
-  void* memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+  void* memory = acquire(size_bytes);
+  if (memory == nullptr) {
     return Status(StatusCode::kOutOfMemory,
                   std::string(what) + ": no memory for " + std::to_string(size_bytes) + " bytes");
   }
