@@ -153,3 +153,58 @@ class Preprocessor:
     isa: ClassVar[str]
     def __init__(self, config: PreprocessConfig) -> None: ...
     def run(self, planes: Sequence[NDArray[np.uint8]], output: NDArray[np.generic]) -> None: ...
+
+def decode_yolov8(
+    output: NDArray[np.float32], threshold: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+    """[4 + classes, n] to boxes [k, 4] x0, y0, x1, y1 in input pixels, scores [k] and class ids [k]."""
+
+def decode_yolov8_head(
+    head: NDArray[np.float32], stride: int, bins: int, threshold: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+    """The same of a raw head [4 * bins + classes, height, width]."""
+
+def decode_yolov5(
+    output: NDArray[np.float32], threshold: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+    """The same of rows [n, 5 + classes]."""
+
+def decode_yolov5_head(
+    head: NDArray[np.float32], anchors_wh: Sequence[float], stride: int, threshold: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+    """The same of a raw head [anchors * (5 + classes), h, w] or [anchors, h, w, 5 + classes]."""
+
+def decode_ssd(
+    codes: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    anchors: NDArray[np.float32],
+    input_hw: tuple[int, int],
+    variances: tuple[float, float],
+    threshold: float,
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+    """The same of SSD's box codes [n, 4] and probabilities [n, classes]; class 0 is the background."""
+
+def nms(
+    boxes: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    class_ids: NDArray[np.int32],
+    iou_threshold: float,
+    max_detections: int,
+    class_agnostic: bool,
+) -> NDArray[np.int64]:
+    """Indices that greedy suppression keeps, best first."""
+
+def dbnet_boxes(
+    map: NDArray[np.float32], pixel_threshold: float, box_threshold: float, unclip_ratio: float, dilate: bool
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Probability map [height, width] to corners [n, 4, 2] in map pixels and scores [n]."""
+
+def ctc_greedy(rows: NDArray[np.float32], blank: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Rows [steps, classes] to the class ids and values of the best path, repeats merged, blanks dropped."""
+
+def warp_quad(image: NDArray[np.uint8], corners: NDArray[Any], height: int, width: int) -> NDArray[np.uint8]:
+    """Cuts a quadrilateral out of an image and straightens it.
+
+    Raises:
+        TensorError: The corners [4, 2] enclose no area.
+    """

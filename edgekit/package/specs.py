@@ -80,9 +80,11 @@ class PostprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         task: Which result.
         form: The form of the outputs. classify: logits, probabilities. detect: yolov8 (one output [1, 4+classes, n],
             boxes cx, cy, w, h in input pixels, scores 0..1), yolov8-heads (raw heads [1, 4*bins+classes, h, w] finest
-            first), yolov5 (one output [1, n, 5+classes]: box, objectness, classes), ssd (boxes and scores over
-            anchors). text-detect: dbnet. text-recognize: ctc.
-        score_threshold: Least score kept.
+            first), yolov5 (one output [1, n, 5+classes]: box, objectness, classes), yolov5-heads (raw heads
+            [1, anchors*(5+classes), h, w] or [1, anchors, h, w, 5+classes], finest first), ssd (box codes [1, n, 4]
+            and probabilities [1, n, classes] over anchors, class 0 being the background). text-detect: dbnet.
+            text-recognize: ctc (probabilities), ctc-logits.
+        score_threshold: Least score kept; dbnet: a pixel above it is text.
         iou_threshold: Overlap above which the weaker box of a class is dropped.
         max_detections: Most boxes kept.
         class_agnostic: Suppress across classes.
@@ -91,6 +93,9 @@ class PostprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         anchors: ssd: flattened cx, cy, w, h in 0..1; yolov5 raw heads: w, h pairs.
         box_threshold, unclip_ratio: dbnet.
         blank: ctc: index of the blank class.
+        dfl_bins: yolov8-heads: bins of each distance's distribution.
+        variances: ssd: what box codes of centres and of sizes are multiplied by.
+        dilate: dbnet: grow regions by a pixel before boxing them.
     """
 
     task: TaskName = "raw"
@@ -105,3 +110,6 @@ class PostprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     box_threshold: float = 0.5
     unclip_ratio: float = 1.6
     blank: int = 0
+    dfl_bins: int = 16
+    variances: tuple[float, float] = (0.1, 0.2)
+    dilate: bool = True

@@ -2,12 +2,16 @@
 #include <pybind11/pybind11.h>
 
 namespace edgekit {
+void register_detect(pybind11::module_& module);
 void register_engine(pybind11::module_& module);
 void register_preprocess(pybind11::module_& module);
+void register_text(pybind11::module_& module);
 }  // namespace edgekit
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of edgekit.";
+  edgekit::register_detect(module);
   edgekit::register_engine(module);
   edgekit::register_preprocess(module);
+  edgekit::register_text(module);
 }

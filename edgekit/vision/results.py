@@ -1,0 +1,211 @@
+"""What a model says about a picture. Coordinates are pixels of the source picture; labels are names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgekit.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    import supervision
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int32]
+
+
+def names_of(class_ids: IntArray, labels: tuple[str, ...]) -> list[str]:
+    """Names of classes; the number itself where a model has fewer labels than classes."""
+    return [labels[index] if 0 <= index < len(labels) else str(index) for index in class_ids.tolist()]
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Boxes, best first.
+
+    Attributes:
+        xyxy: float32 (n, 4): x0, y0, x1, y1 in source pixels.
+        confidence: float32 (n,), 0..1.
+        class_id: int32 (n,).
+        class_names: Labels of the model, by class id.
+    """
+
+    xyxy: FloatArray
+    confidence: FloatArray
+    class_id: IntArray
+    class_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def boxes_xyxy_px(self) -> FloatArray:
+        """The same as xyxy."""
+        return self.xyxy
+
+    @property
+    def scores(self) -> FloatArray:
+        """The same as confidence."""
+        return self.confidence
+
+    @property
+    def labels(self) -> list[str]:
+        """Class name of each box."""
+        return names_of(self.class_id, self.class_names)
+
+    def to_supervision(self) -> supervision.Detections:
+        """Converts to supervision.Detections with data["class_name"].
+
+        Raises:
+            MissingDependencyError: supervision is not installed.
+        """
+        try:
+            import supervision
+        except ImportError as error:
+            raise MissingDependencyError("supervision is not installed", hint="pip install supervision") from error
+        return supervision.Detections(
+            xyxy=self.xyxy.copy(),
+            confidence=self.confidence.copy(),
+            class_id=self.class_id.astype(int),
+            data={"class_name": np.array(self.labels, dtype=str)},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "task": "detect",
+            "detections": [
+                {
+                    "box_xyxy_px": [round(float(v), 2) for v in box],
+                    "score": float(score),
+                    "class_id": index,
+                    "label": label,
+                }
+                for box, score, index, label in zip(
+                    self.xyxy, self.confidence, self.class_id.tolist(), self.labels, strict=True
+                )
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The best classes of a picture, best first.
+
+    Attributes:
+        class_id: int32 (k,).
+        confidence: float32 (k,), 0..1.
+        class_names: Labels of the model, by class id.
+    """
+
+    class_id: IntArray
+    confidence: FloatArray
+    class_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def scores(self) -> FloatArray:
+        """The same as confidence."""
+        return self.confidence
+
+    @property
+    def labels(self) -> list[str]:
+        """Name of each class."""
+        return names_of(self.class_id, self.class_names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "task": "classify",
+            "classes": [
+                {"class_id": index, "label": label, "score": float(score)}
+                for index, label, score in zip(self.class_id.tolist(), self.labels, self.confidence, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class TextBoxes:
+    """Where text is, in the order found from top to bottom.
+
+    Attributes:
+        polygons: float32 (n, 4, 2): corners x, y in source pixels, clockwise from the text's top left.
+        confidence: float32 (n,), 0..1.
+    """
+
+    polygons: FloatArray
+    confidence: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def scores(self) -> FloatArray:
+        """The same as confidence."""
+        return self.confidence
+
+    @property
+    def boxes_xyxy_px(self) -> FloatArray:
+        """float32 (n, 4): the upright boxes around the polygons."""
+        return np.concatenate([self.polygons.min(axis=1), self.polygons.max(axis=1)], axis=1)
+
+    @property
+    def labels(self) -> list[str]:
+        """The word "text" for each box."""
+        return ["text"] * len(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "task": "text-detect",
+            "boxes": [
+                {"polygon_px": np.round(polygon, 2).tolist(), "score": float(score)}
+                for polygon, score in zip(self.polygons, self.confidence, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Text:
+    """A line that was read.
+
+    Attributes:
+        text: The characters.
+        confidence: Mean of the characters' confidences, 0..1; 0 for an empty text.
+        character_confidence: float32, one a character.
+    """
+
+    text: str
+    confidence: float
+    character_confidence: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"task": "text-recognize", "text": self.text, "score": self.confidence}
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The outputs of a model without a task.
+
+    Attributes:
+        outputs: Output name to array, as run() gives them.
+    """
+
+    outputs: Mapping[str, NDArray[np.generic]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names, dtypes and shapes for JSON; values are left out."""
+        return {
+            "task": "raw",
+            "outputs": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in self.outputs.items()},
+        }
+
+
+Result = Detections | Classification | TextBoxes | Text | Raw
