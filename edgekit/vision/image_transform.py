@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -25,7 +26,7 @@ _MOST_PASSES = 16
 class Preparer:
     """Turns pictures into one input of a model; keeps its tables, so use one for many pictures.
 
-    Not to be shared by threads, except that its native pass serialises them.
+    Threads may share it; pictures of one size are then prepared one after the other.
 
     Args:
         spec: What to do with a picture.
@@ -53,6 +54,7 @@ class Preparer:
         self._check()
         self._values = PixelValues.of(spec, input_spec)
         self._force_scalar = force_scalar
+        self._lock = threading.Lock()
         self._passes: dict[tuple[object, ...], tuple[_native.Preprocessor, Placement]] = {}
 
     def _check(self) -> None:
@@ -123,18 +125,20 @@ class Preparer:
 
     def _pass_for(self, frame: Frame) -> tuple[_native.Preprocessor, Placement]:
         key = (frame.width, frame.height, frame.format, frame.matrix, frame.range)
-        known = self._passes.get(key)
-        if known is None:
-            placement = place(frame.size_hw, self.spec, self._sizes, self.input_spec.name)
-            try:
-                native = native_pass(
-                    frame, placement, self.spec.interpolation, self._values, force_scalar=self._force_scalar
-                )
-            except ValueError as error:
-                raise TensorError(str(error), where=frame.name or self.input_spec.name) from error
-            if len(self._passes) >= _MOST_PASSES:
-                self._passes.pop(next(iter(self._passes)))
-            known = self._passes[key] = (native, placement)
+        with self._lock:
+            return self._passes.get(key) or self._make_pass(frame, key)
+
+    def _make_pass(self, frame: Frame, key: tuple[object, ...]) -> tuple[_native.Preprocessor, Placement]:
+        placement = place(frame.size_hw, self.spec, self._sizes, self.input_spec.name)
+        try:
+            native = native_pass(
+                frame, placement, self.spec.interpolation, self._values, force_scalar=self._force_scalar
+            )
+        except ValueError as error:
+            raise TensorError(str(error), where=frame.name or self.input_spec.name) from error
+        if len(self._passes) >= _MOST_PASSES:
+            self._passes.pop(next(iter(self._passes)))
+        known = self._passes[key] = (native, placement)
         return known
 
 

@@ -23,8 +23,19 @@ def names_of(class_ids: IntArray, labels: tuple[str, ...]) -> list[str]:
     return [labels[index] if 0 <= index < len(labels) else str(index) for index in class_ids.tolist()]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Marked:
+    """What all results have.
+
+    Attributes:
+        simulated: The engine "simulated" gave the outputs: the values say nothing about the picture.
+    """
+
+    simulated: bool = False
+
+
 @dataclass(frozen=True)
-class Detections:
+class Detections(_Marked):
     """Boxes, best first.
 
     Attributes:
@@ -93,7 +104,7 @@ class Detections:
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(_Marked):
     """The best classes of a picture, best first.
 
     Attributes:
@@ -131,7 +142,7 @@ class Classification:
 
 
 @dataclass(frozen=True)
-class TextBoxes:
+class TextBoxes(_Marked):
     """Where text is, in the order found from top to bottom.
 
     Attributes:
@@ -172,7 +183,7 @@ class TextBoxes:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(_Marked):
     """A line that was read.
 
     Attributes:
@@ -191,7 +202,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Raw:
+class Raw(_Marked):
     """The outputs of a model without a task.
 
     Attributes:
