@@ -29,19 +29,22 @@ Status check_depthwise_q8(const OpArgs& args) {
   return check_requantize(requantize_attrs(a), requantize_operands(args));
 }
 
-// Scratch: the packed weights of all blocks, then for each worker the pointers and steps of a strip's input rows.
+// Scratch: the packed weights of all blocks and a pixel of x_zero, then for each worker the pointers and steps of a
+// strip's input rows, and copies of those rows if the tensor is narrower than a block.
 struct DepthwisePlan {
   const DepthwiseQ8Kernel* kernel;
   ConvWindow window;
   int32_t channels, blocks;
-  size_t block_bytes, zero_bytes, row_bytes;
   int32_t strip_rows;  // input rows of one strip
+  bool narrow;         // pixels hold fewer bytes than kernels read
+  size_t block_bytes, zero_bytes, pointer_bytes, copy_bytes;
 
   // Blocks overlap at the end of the channels, so that none is partly empty unless the tensor itself is narrower.
   int32_t first_channel(int32_t block) const {
     return std::max(0, std::min(block * kernel->channels, channels - kernel->channels));
   }
   size_t shared_bytes() const { return block_bytes * static_cast<size_t>(blocks) + zero_bytes; }
+  size_t worker_bytes() const { return pointer_bytes + copy_bytes; }
 };
 
 DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
@@ -53,13 +56,17 @@ DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   plan.block_bytes = plan.kernel->packed_bytes(plan.window.kernel_h, plan.window.kernel_w);
   plan.zero_bytes = static_cast<size_t>(plan.kernel->channels + 63) / 64 * 64;
   plan.strip_rows = plan.window.kernel_h + (plan.kernel->out_rows - 1) * plan.window.stride_h;
-  plan.row_bytes = (static_cast<size_t>(plan.strip_rows) * (2 * sizeof(void*) + sizeof(int64_t)) + 63) / 64 * 64;
+  plan.narrow = plan.channels < plan.kernel->channels;
+  const size_t rows = static_cast<size_t>(plan.strip_rows);
+  plan.pointer_bytes = (rows * (2 * sizeof(void*) + sizeof(int64_t)) + 63) / 64 * 64;
+  const size_t row_bytes = static_cast<size_t>(args.in(0).dims[2]) * static_cast<size_t>(plan.kernel->channels);
+  plan.copy_bytes = plan.narrow ? (rows * row_bytes + 63) / 64 * 64 : 0;
   return plan;
 }
 
 size_t scratch_depthwise_q8(const OpArgs& args, int threads, Isa isa) {
   const DepthwisePlan plan = plan_depthwise_q8(args, isa);
-  return plan.shared_bytes() + plan.row_bytes * static_cast<size_t>(threads);
+  return plan.shared_bytes() + plan.worker_bytes() * static_cast<size_t>(threads);
 }
 
 const std::byte* pack_shared(const OpArgs& args, const DepthwisePlan& plan, std::byte* scratch) {
@@ -84,7 +91,19 @@ struct StripTask {
   const uint8_t** rows;        // the strip's input rows at channel 0
   const uint8_t** block_rows;  // the same at the block's channel
   int64_t* steps;
+  uint8_t* copies;
 };
+
+// Gives the pixels of a row the width of a block.
+const uint8_t* copy_row(const StripTask& t, const uint8_t* row, int64_t step, int32_t index) {
+  const int64_t width = t.args.in(0).dims[2];
+  const int64_t block = t.plan.kernel->channels;
+  uint8_t* copy = t.copies + index * width * block;
+  for (int64_t ix = 0; ix < width; ++ix) {
+    std::memcpy(copy + ix * block, row + ix * step, static_cast<size_t>(t.plan.channels));
+  }
+  return copy;
+}
 
 void point_rows(const StripTask& t, int64_t n, int64_t first_iy) {
   const TensorView& x = t.args.in(0);
@@ -94,6 +113,9 @@ void point_rows(const StripTask& t, int64_t n, int64_t first_iy) {
     const bool inside = iy >= 0 && iy < x.dims[1];
     t.rows[row] = inside ? x.as<const uint8_t>() + n * x.strides[0] + iy * x.strides[1] : nullptr;
     t.steps[row] = inside ? x.strides[2] : 0;
+    if (!inside || !t.plan.narrow) continue;
+    t.rows[row] = copy_row(t, t.rows[row], t.steps[row], row);
+    t.steps[row] = t.plan.kernel->channels;
   }
 }
 
@@ -141,7 +163,7 @@ Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
                             plan.window.kernel_h * plan.window.kernel_w;
   parallel_for(
       context, y.dims[0] * strips, strip_macs * plan.kernel->mac_ns, [&](int64_t begin, int64_t end, int worker) {
-        std::byte* own = context.scratch + plan.shared_bytes() + static_cast<size_t>(worker) * plan.row_bytes;
+        std::byte* own = context.scratch + plan.shared_bytes() + static_cast<size_t>(worker) * plan.worker_bytes();
         auto** rows = reinterpret_cast<const uint8_t**>(own);
         StripTask task{args,
                        plan,
@@ -150,7 +172,8 @@ Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
                        zero,
                        rows,
                        rows + plan.strip_rows,
-                       reinterpret_cast<int64_t*>(rows + 2 * static_cast<ptrdiff_t>(plan.strip_rows))};
+                       reinterpret_cast<int64_t*>(rows + 2 * static_cast<ptrdiff_t>(plan.strip_rows)),
+                       reinterpret_cast<uint8_t*>(own + plan.pointer_bytes)};
         for (int64_t i = begin; i < end; ++i) {
           const int64_t oy = i % strips * plan.kernel->out_rows;
           run_strip(task, i / strips, oy, static_cast<int>(std::min<int64_t>(plan.kernel->out_rows, y.dims[1] - oy)));
