@@ -34,35 +34,50 @@ struct WidenCopy {
   }
 };
 
+// sum += pairs of a times pairs of b. In assembly, since GCC 12 otherwise renames the 12 sums until some live in
+// memory.
+inline void multiply_add(__m256i& sum, __m256i a, __m256i b) {
+  __m256i product;
+  asm("vpmaddwd %[b], %[a], %[product]\n\t"
+      "vpaddd %[product], %[sum], %[sum]"
+      : [sum] "+x"(sum), [product] "=&x"(product)
+      : [a] "x"(a), [b] "x"(b));
+}
+
+// low: sums of columns 0-7, high: of columns 8-15.
 template <int kRows>
-inline void multiply(const GemmQ8Tile& t, Sums16 (&sums)[kRows]) {
-  const auto* bias = reinterpret_cast<const __m256i*>(t.bias);
+inline __attribute__((always_inline)) void multiply(const GemmQ8Tile& t, __m256i (&low)[kRows],
+                                                    __m256i (&high)[kRows]) {
   const char* a[kRows];
+#pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
-    sums[r] = {_mm256_loadu_si256(bias), _mm256_loadu_si256(bias + 1)};
+    low[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias));
+    high[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8));
     a[r] = static_cast<const char*>(t.a[r]);
   }
   const int8_t* b = t.b;
   for (int64_t group = 0; group < t.depth_groups; ++group, b += 32) {
-    const __m256i low = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
-    const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 16)));
+    const __m256i b_low = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
+    const __m256i b_high = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 16)));
+#pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       int32_t bits;
       std::memcpy(&bits, a[r] + 4 * group, sizeof(bits));
       const __m256i pair = _mm256_set1_epi32(bits);
-      sums[r].low = _mm256_add_epi32(sums[r].low, _mm256_madd_epi16(pair, low));
-      sums[r].high = _mm256_add_epi32(sums[r].high, _mm256_madd_epi16(pair, high));
+      multiply_add(low[r], pair, b_low);
+      multiply_add(high[r], pair, b_high);
     }
   }
 }
 
-// Requantizes two rows (the same one twice if only one is left) and stores them.
-inline void finish_rows(const GemmQ8Tile& t, const Sums16& a, const Sums16& b, int row, bool both) {
+// Requantizes two rows and stores them, or only the first.
+inline __attribute__((always_inline)) void finish_rows(const GemmQ8Tile& t, const __m256i (&sums)[4], int row,
+                                                       bool both) {
   const RequantizeQ8& p = *t.requantize;
   const __m256 low = _mm256_loadu_ps(t.scale);
   const __m256 high = _mm256_loadu_ps(t.scale + 8);
-  __m256i bytes = pack_pair(round_scaled(a.low, low, p), round_scaled(a.high, high, p), round_scaled(b.low, low, p),
-                            round_scaled(b.high, high, p), p);
+  __m256i bytes = pack_pair(round_scaled(sums[0], low, p), round_scaled(sums[1], high, p),
+                            round_scaled(sums[2], low, p), round_scaled(sums[3], high, p), p);
   if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
   bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   const auto target = [&](int r) { return Target16{t.y[r] + t.channel, p.add ? t.residual[r] + t.channel : nullptr}; };
@@ -72,10 +87,14 @@ inline void finish_rows(const GemmQ8Tile& t, const Sums16& a, const Sums16& b, i
 
 template <int kRows>
 void tile(const GemmQ8Tile& t) {
-  Sums16 sums[kRows];
-  multiply<kRows>(t, sums);
-  for (int r = 0; r + 1 < kRows; r += 2) finish_rows(t, sums[r], sums[r + 1], r, true);
-  if constexpr (kRows % 2 == 1) finish_rows(t, sums[kRows - 1], sums[kRows - 1], kRows - 1, false);
+  __m256i low[kRows], high[kRows];
+  multiply<kRows>(t, low, high);
+#pragma GCC unroll 3
+  for (int r = 0; r < kRows; r += 2) {
+    const int other = r + 1 < kRows ? r + 1 : r;
+    const __m256i sums[4] = {low[r], high[r], low[other], high[other]};
+    finish_rows(t, sums, r, other != r);
+  }
 }
 
 }  // namespace
