@@ -36,16 +36,17 @@ inline Pairs interleave(__m256i first, __m256i second) {
   return {_mm256_unpacklo_epi16(first, second), _mm256_unpackhi_epi16(first, second)};
 }
 
-inline Sums16 load_bias(const PackedBlock& block) {
-  const auto* bias = reinterpret_cast<const __m256i*>(block.bias);
-  return {_mm256_loadu_si256(bias), _mm256_loadu_si256(bias + 1)};
+// The sums of channels low and high, as they start.
+inline void start_sums(const PackedBlock& block, __m256i& low, __m256i& high) {
+  low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.bias));
+  high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.bias + 8));
 }
 
-// sums += taps * the block's pair number `pair`.
-inline void multiply_add(Sums16& sums, const Pairs& taps, const PackedBlock& block, int pair) {
+// Sums += taps * the block's pair number `pair`.
+inline void multiply_add(__m256i& low, __m256i& high, const Pairs& taps, const PackedBlock& block, int pair) {
   const auto* weights = reinterpret_cast<const __m256i*>(block.pairs) + 2 * pair;
-  sums.low = _mm256_add_epi32(sums.low, _mm256_madd_epi16(taps.low, _mm256_loadu_si256(weights)));
-  sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(taps.high, _mm256_loadu_si256(weights + 1)));
+  low = _mm256_add_epi32(low, _mm256_madd_epi16(taps.low, _mm256_loadu_si256(weights)));
+  high = _mm256_add_epi32(high, _mm256_madd_epi16(taps.high, _mm256_loadu_si256(weights + 1)));
 }
 
 // Where channel c of a block stands in bias, scale and the pairs: low holds 0-3 and 8-11, high the others.
@@ -68,14 +69,19 @@ inline void pack_block(const DepthwiseQ8Weights& w, int32_t first, int32_t n, co
   }
 }
 
-// Requantizes and stores output pixels ox and, if `both`, ox + 1 of output row 0.
-inline void finish_pixels(const DepthwiseQ8Strip& s, const Sums16& a, const Sums16& b, int32_t ox, bool both) {
+inline size_t packed_block_bytes(size_t pair_count) {
+  return (sizeof(PackedBlock) + pair_count * 32 * sizeof(int16_t) + 63) / 64 * 64;
+}
+
+// Requantizes output pixels ox and ox + 1 of row 0 and stores both, or only the first.
+inline __attribute__((always_inline)) void finish_pixels(const DepthwiseQ8Strip& s, const __m256i (&sums)[4],
+                                                         int32_t ox, bool both) {
   const RequantizeQ8& p = *s.requantize;
   const auto& block = *static_cast<const PackedBlock*>(s.packed);
   const __m256 low = _mm256_loadu_ps(block.scale);
   const __m256 high = _mm256_loadu_ps(block.scale + 8);
-  __m256i bytes = pack_pair(round_scaled(a.low, low, p), round_scaled(a.high, high, p), round_scaled(b.low, low, p),
-                            round_scaled(b.high, high, p), p);
+  __m256i bytes = pack_pair(round_scaled(sums[0], low, p), round_scaled(sums[1], high, p),
+                            round_scaled(sums[2], low, p), round_scaled(sums[3], high, p), p);
   if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
   // [a0-7 b0-7 | a8-15 b8-15] to a, b.
   bytes = _mm256_permute4x64_epi64(bytes, 0xD8);
@@ -84,6 +90,65 @@ inline void finish_pixels(const DepthwiseQ8Strip& s, const Sums16& a, const Sums
   };
   finish_16(_mm256_castsi256_si128(bytes), target(ox), s.first, s.count, p);
   if (both) finish_16(_mm256_extracti128_si256(bytes, 1), target(ox + 1), s.first, s.count, p);
+}
+
+// The pixels of one column in the input rows of a strip; outside the image they point at x_zero.
+template <int kRows>
+struct Column {
+  const uint8_t* at[kRows];
+};
+
+template <int kRows>
+inline Column<kRows> column_at(const DepthwiseQ8Strip& s, int64_t ix) {
+  Column<kRows> column;
+  const bool inside = static_cast<uint64_t>(ix) < static_cast<uint64_t>(s.w);
+  for (int r = 0; r < kRows; ++r) column.at[r] = inside ? s.rows[r] + ix * s.steps[r] : s.zero;
+  return column;
+}
+
+// The next kColumns columns from ix on. Inside the image their addresses are sums kept in registers.
+template <int kRows, int kColumns>
+inline __attribute__((always_inline)) void inner_columns(const DepthwiseQ8Strip& s, int64_t ix,
+                                                         Column<kRows> (&columns)[kColumns]) {
+#pragma GCC unroll 5
+  for (int r = 0; r < kRows; ++r) {
+    const uint8_t* at = s.rows[r] + ix * s.steps[r];
+    const int64_t step = s.steps[r];
+#pragma GCC unroll 8
+    for (int i = 0; i < kColumns; ++i, at += step) {
+      columns[i].at[r] = at;
+      asm("" : "+r"(at));  // keeps GCC from computing addresses in vector registers
+    }
+  }
+}
+
+template <int kRows, int kColumns>
+inline void border_columns(const DepthwiseQ8Strip& s, int64_t ix, Column<kRows> (&columns)[kColumns]) {
+  for (int i = 0; i < kColumns; ++i) columns[i] = column_at<kRows>(s, ix + i);
+}
+
+// Walks a window over one output row, two pixels at a time. Window(strip) reads the columns left of the first pixel's
+// new ones; step(columns, block, low, high) takes the new ones (kColumns of kRows rows) and gives a pixel's sums.
+template <typename Window>
+inline __attribute__((always_inline)) void walk_row(const DepthwiseQ8Strip& s) {
+  constexpr int kColumns = Window::kColumns;
+  const auto& block = *static_cast<const PackedBlock*>(s.packed);
+  Window window(s);
+  int64_t ix = Window::kOldColumns - int64_t{s.window.pad_left};
+  for (int32_t ox = 0; ox < s.out_w; ox += 2, ix += 2 * kColumns) {
+    __m256i sums[4];
+    Column<Window::kRows> columns[2 * kColumns];
+    if (ix >= 0 && ix + 2 * kColumns <= s.w) {
+      inner_columns(s, ix, columns);
+      window.step(columns, block, sums[0], sums[1]);
+      window.step(columns + kColumns, block, sums[2], sums[3]);
+    } else {
+      border_columns(s, ix, columns);
+      window.step(columns, block, sums[0], sums[1]);
+      window.step(columns + kColumns, block, sums[2], sums[3]);
+    }
+    finish_pixels(s, sums, ox, ox + 1 < s.out_w);
+  }
 }
 
 }  // namespace edgekit::avx2

@@ -13,32 +13,33 @@ struct TapReader {
   }
 };
 
-Sums16 pixel(const DepthwiseQ8Strip& s, int32_t ox) {
+void pixel(const DepthwiseQ8Strip& s, int32_t ox, __m256i& low, __m256i& high) {
   const auto& block = *static_cast<const PackedBlock*>(s.packed);
   const TapReader reader{s};
   const ConvWindow& w = s.window;
-  Sums16 sums = load_bias(block);
+  start_sums(block, low, high);
   int pair = 0;
   for (int32_t ky = 0; ky < w.kernel_h; ++ky) {
     int64_t ix = w.first_column(ox);
     int32_t kx = 0;
     for (; kx + 2 <= w.kernel_w; kx += 2, ix += 2 * int64_t{w.dilation_w}) {
-      multiply_add(sums, interleave(reader.tap(ky, ix), reader.tap(ky, ix + w.dilation_w)), block, pair++);
+      multiply_add(low, high, interleave(reader.tap(ky, ix), reader.tap(ky, ix + w.dilation_w)), block, pair++);
     }
     if (kx == w.kernel_w) continue;
-    multiply_add(sums, interleave(reader.tap(ky, ix), _mm256_setzero_si256()), block, pair++);
+    multiply_add(low, high, interleave(reader.tap(ky, ix), _mm256_setzero_si256()), block, pair++);
   }
-  return sums;
 }
 
 }  // namespace
 
 void depthwise_u8s8_any_16c_avx2(const DepthwiseQ8Strip& s) noexcept {
-  int32_t ox = 0;
-  for (; ox + 2 <= s.out_w; ox += 2) finish_pixels(s, pixel(s, ox), pixel(s, ox + 1), ox, true);
-  if (ox == s.out_w) return;
-  const Sums16 last = pixel(s, ox);
-  finish_pixels(s, last, last, ox, false);
+  for (int32_t ox = 0; ox < s.out_w; ox += 2) {
+    __m256i sums[4];
+    const bool both = ox + 1 < s.out_w;
+    pixel(s, ox, sums[0], sums[1]);
+    pixel(s, both ? ox + 1 : ox, sums[2], sums[3]);
+    finish_pixels(s, sums, ox, both);
+  }
 }
 
 void pack_depthwise_u8s8_any_16c_avx2(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept {
@@ -59,7 +60,7 @@ void pack_depthwise_u8s8_any_16c_avx2(const DepthwiseQ8Weights& w, int32_t first
 
 size_t packed_bytes_depthwise_u8s8_any_16c_avx2(int32_t kernel_h, int32_t kernel_w) {
   const size_t pairs = static_cast<size_t>(kernel_h) * static_cast<size_t>((kernel_w + 1) / 2);
-  return (sizeof(PackedBlock) + pairs * 32 * sizeof(int16_t) + 63) / 64 * 64;
+  return packed_block_bytes(pairs);
 }
 
 }  // namespace edgekit::avx2
