@@ -31,9 +31,9 @@ struct OpArgs {
 // What an op may use while it runs.
 struct RunContext {
   ThreadPool& pool;
-  int threads;        // at most this many
-  std::byte* scratch; // 64-byte aligned, as large as scratch_bytes() asked for
-  Isa isa;            // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
+  int threads;         // at most this many
+  std::byte* scratch;  // 64-byte aligned, as large as scratch_bytes() asked for
+  Isa isa;             // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
 };
 
 struct OpDef {

@@ -1,0 +1,30 @@
+#include "kernels/gemm_f32/gemm_f32.h"
+
+#include "kernels/operand_check.h"
+
+namespace edgekit {
+namespace {
+
+#define EK_KERNELS(isa, space) {Isa::isa, #space, space::gemm_f32_kernels},
+constexpr Variant<GemmF32Kernels> kVariants[] = {
+#include "kernels/gemm_f32/kernels.inc"
+};
+#undef EK_KERNELS
+
+}  // namespace
+
+const GemmF32Kernels& gemm_f32_kernels(Isa isa) { return select_variant(kVariants, isa); }
+
+const GemmF32Kernels& gemm_f32_kernels(Isa isa, int nr) {
+  const GemmF32Kernels& best = gemm_f32_kernels(isa);
+  return best.nr == nr ? best : scalar::gemm_f32_kernels();
+}
+
+Status expect_fused_activation(const char* name, int32_t value) {
+  EK_RETURN_IF_ERROR(expect_float_activation(name, value));
+  const auto kind = static_cast<Activation>(value);
+  if (!has_vector_form(kind)) return invalid("%s: %s cannot be fused", name, name_of(kind));
+  return Status::ok();
+}
+
+}  // namespace edgekit

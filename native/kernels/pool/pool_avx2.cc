@@ -1,0 +1,3 @@
+#include "kernels/simd/floats_avx2.h"
+// The kernels, on those vectors:
+#include "kernels/pool/pool_kernels.inc"
