@@ -97,7 +97,7 @@ class Pointwise:
 
 
 def pointwise(pixels: int = 256, channels: int = 64, filters: int = 48, isa: str = "scalar") -> Pointwise:
-    """y u8 [1, 1, pixels, filters] = conv_q8(x u8 [1, 1, pixels, channels]); channels a multiple of 2, filters of 16."""
+    """y [1, 1, pixels, filters] = conv_q8(x [1, 1, pixels, channels]), u8; channels even, filters a multiple of 16."""
     rng = np.random.default_rng(7)
     x = rng.integers(0, 256, (1, 1, pixels, channels), dtype=np.uint8)
     w = rng.integers(-127, 128, (filters, channels), dtype=np.int8)
@@ -113,8 +113,6 @@ def pointwise(pixels: int = 256, channels: int = 64, filters: int = 48, isa: str
         builder.constant("scale", "f32", scale),
     )
     y = builder.bound("output", "y", "u8", (1, 1, pixels, filters))
-    ones = dict.fromkeys(
-        ("groups", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w"), 1
-    )
+    ones = dict.fromkeys(("groups", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w"), 1)
     builder.op("conv_q8", operands, (y,), **ones, nr=16, kg=2, x_zero=0, y_zero=3, y_min=0, y_max=255)
     return Pointwise(assemble([builder], pool, isa), x, w, bias, scale)
