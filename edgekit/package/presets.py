@@ -25,7 +25,7 @@ PREPROCESS: dict[str, PreprocessSpec] = {
     # PaddleOCR's recognition: BGR, height 48, zeros on the right.
     "ppocr-rec": PreprocessSpec(color="bgr", resize="fixed-height", mean=_HALF, std=_HALF, pad_value=None),
     # Pixels 0..1 and nothing else.
-    "plain": PreprocessSpec(resize="stretch", pad_value=None),
+    "unit": PreprocessSpec(resize="stretch", pad_value=None),
 }
 
 POSTPROCESS: dict[str, PostprocessSpec] = {
@@ -33,5 +33,5 @@ POSTPROCESS: dict[str, PostprocessSpec] = {
     "yolo": PostprocessSpec(task="detect", form="yolov8"),
     "ppocr-det": PostprocessSpec(task="text-detect", form="dbnet", score_threshold=0.3),
     "ppocr-rec": PostprocessSpec(task="text-recognize", form="ctc"),
-    "plain": PostprocessSpec(),
+    "unit": PostprocessSpec(),
 }

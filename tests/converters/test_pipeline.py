@@ -1,0 +1,153 @@
+"""convert(): from a file to a package, and that no error leaves anything behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import edgekit as ek
+from edgekit.converters.float_reference import FloatReference
+from edgekit.converters.pipeline import ConvertOptions, convert
+from edgekit.converters.verify.report import parse_report
+from edgekit.errors import CalibrationError, EdgekitError, GateError, ModelError, ProfileError, StorageError, UsageError
+from edgekit.package.reader import open_package
+
+NET = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[1,3,{size},{size}] image) => (float[1,5] logits)
+{{ c = Conv <pads = [1,1,1,1], strides = [2,2]> (image, w1, b1) s = Sigmoid (c) a = Mul (c, s)
+   d = Conv <pads = [1,1,1,1], group = 8> (a, w2) r = Relu (d) e = Conv (r, w3) f = Add (e, a)
+   g = GlobalAveragePool (f) h = Flatten (g) logits = Gemm <transB = 1> (h, w4, b4) }}"""
+
+
+@pytest.fixture
+def net(tmp_path):
+    """A small CNN with SiLU, depthwise, residual; its folder holds nothing else."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    return write_net(folder / "net.onnx", 16)
+
+
+def write_net(path, size):
+    rng = np.random.default_rng(0)
+    proto = onnx.parser.parse_model(NET.format(size=size))
+    shapes = {"w1": (8, 3, 3, 3), "b1": (8,), "w2": (8, 1, 3, 3), "w3": (8, 8, 1, 1), "w4": (5, 8), "b4": (5,)}
+    for name, shape in shapes.items():
+        scale = 1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
+        proto.graph.initializer.append(
+            onnx.numpy_helper.from_array((rng.normal(size=shape) * scale).astype(np.float32), name)
+        )
+    onnx.save(proto, path)
+    return path
+
+
+@pytest.fixture
+def samples(tmp_path):
+    path = tmp_path / "samples.npz"
+    values = np.random.default_rng(1).uniform(-1, 1, (40, 3, 16, 16)).astype(np.float32)
+    values *= np.linspace(0.3, 1, 40, dtype=np.float32).reshape(-1, 1, 1, 1)
+    np.savez(path, image=values)
+    return path
+
+
+@pytest.fixture
+def options(net, samples, tmp_path):
+    (tmp_path / "out").mkdir()
+
+    def make(**changes) -> ConvertOptions:
+        values = {
+            "model": net,
+            "output": tmp_path / "out" / "net.ekpkg",
+            "precision": "int8",
+            "calibration": str(samples),
+            "engines": ("onnx",),
+        }
+        return ConvertOptions(**(values | changes))
+
+    return make
+
+
+def test_int8_package_runs_and_reports(options, net, samples):
+    stages = []
+    result = convert(options(progress=lambda stage, share: stages.append((stage, share))))
+    assert result.report.held_out_samples == 8
+    assert result.report.calibration_samples == 32
+    assert ("package", 1.0) in stages
+    feeds = {"image": np.load(samples)["image"][:1]}
+    with ek.load(result.output, engine="onnxruntime") as model:
+        got = model.run(feeds)["logits"]
+        assert model.self_test().passed
+    expected = FloatReference(net.read_bytes()).run(feeds)["logits"]
+    assert np.abs(got - expected).max() < 0.15 * np.abs(expected).max()
+    package = open_package(result.output)
+    assert parse_report(package.read("report.json")) == result.report
+    assert {"report.html", "recipe.toml"} <= set(result.manifest.members)
+    package.close()
+
+
+def test_float_without_calibration_says_so(options):
+    result = convert(options(precision="auto", calibration=None))
+    assert result.report.precision == "fp32"
+    assert any("--calib" in note for note in result.notes)
+    assert result.report.engines[0].parts[0].sqnr_db > 90
+
+
+def test_the_same_seed_gives_the_same_variants(options, tmp_path):
+    first = convert(options())
+    second = convert(options(output=tmp_path / "out" / "second.ekpkg"))
+    members = [{k: v for k, v in r.manifest.members.items() if k.startswith("variants/")} for r in (first, second)]
+    assert members[0] == members[1]
+
+
+def failing(options, error, tmp_path) -> str:
+    with pytest.raises(error) as caught:
+        convert(options)
+    assert not list((tmp_path / "out").iterdir())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missed_gate_writes_nothing(options, tmp_path):
+    """The gate is --max-drop of a task that agreement counts; 0 points can't be held with one sample mean moved."""
+    line = failing(options(max_drop=0.0), GateError, tmp_path)
+    assert "drop" in line
+    assert GateError.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "changes, error",
+    [
+        ({"device": "raspberry-pi-55"}, ProfileError),
+        ({"calibration": "/nowhere"}, CalibrationError),
+        ({"shapes": ("1x3x16x17",)}, UsageError),
+        ({"preprocess": "imagnet"}, UsageError),
+        ({"skip_passes": ("no-such-pass",)}, UsageError),
+        ({"keep_float": ("no-such-layer",)}, UsageError),
+        ({"task": "dream"}, UsageError),
+    ],
+)
+def test_bad_options_write_nothing(options, tmp_path, changes, error):
+    failing(options(**changes), error, tmp_path)
+
+
+def test_bad_models_write_nothing(options, net, tmp_path):
+    data = net.read_bytes()
+    for content in (b"", b"junk", data[: len(data) // 2]):
+        net.write_bytes(content)
+        failing(options(), ModelError, tmp_path)
+    net.unlink()
+    failing(options(), ModelError, tmp_path)
+
+
+def test_no_folder_to_write_to(options, tmp_path):
+    with pytest.raises(StorageError, match="no such folder"):
+        convert(options(output=tmp_path / "none" / "net.ekpkg"))
+
+
+def test_an_older_package_survives_a_failure(options, tmp_path):
+    old = tmp_path / "out" / "net.ekpkg"
+    old.write_bytes(b"old")
+    with pytest.raises(EdgekitError):
+        convert(options(device="nothing"))
+    assert old.read_bytes() == b"old"
+    assert list((tmp_path / "out").iterdir()) == [old]
