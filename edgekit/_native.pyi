@@ -26,6 +26,19 @@ def active_isa() -> str:
 def isa_problem(isa: str) -> str | None:
     """Why a program for that instruction set can't run here, or None."""
 
+def measure_int8_gmac_s(threads: int) -> float:
+    """Peak of exact 8-bit multiply-accumulates on registers, 1e9/s."""
+
+def measure_fp32_gmac_s(threads: int) -> float:
+    """Peak of float32 multiply-accumulates on registers, 1e9/s."""
+
+def measure_read_gb_s(buffer_bytes: int, threads: int) -> float:
+    """Bytes read from a buffer in memory, 1e9/s.
+
+    Raises:
+        EnvironmentFaultError: Not enough memory.
+    """
+
 class Program:
     """A verified native program; sessions share its memory-mapped weights."""
 

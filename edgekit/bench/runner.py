@@ -17,7 +17,7 @@ from edgekit.bench.roofline import LayerBound, Peaks, classify
 from edgekit.bench.scenarios import Measurement, cold, peak_rss_bytes, single_stream, throughput
 from edgekit.engines.base import Array, LayerTime
 from edgekit.errors import UsageError
-from edgekit.runtime.governor import usable_cpus
+from edgekit.runtime.governor import default_threads
 
 if TYPE_CHECKING:
     from edgekit.runtime.model import Model
@@ -104,7 +104,7 @@ def bench(
             layers = measure_layers(model, feeds, peaks())
     if "throughput" in options.scenarios:
         with open_model(1) as model:
-            sessions = options.sessions or len(usable_cpus())
+            sessions = options.sessions or default_threads()
             rows += [
                 _row(path, model, throughput(model.compiled, feeds, sessions, options.seconds), index)
                 for index in range(options.repetitions)
@@ -160,4 +160,3 @@ def _cold(path: Path, engine: str, threads: int, feeds: dict[str, Array]) -> dic
         inputs = Path(folder) / "inputs.npz"
         np.savez(inputs, **feeds)  # type: ignore[arg-type]
         return cold(path, engine, threads, inputs)
-

@@ -37,8 +37,6 @@ _ARM_PARTS = {
     0xD82: "Cortex-X4",
 }
 _ROOT = Path("/")
-# The features that decide about kernels; the many others are noise in a profile.
-_RELEVANT = re.compile(r"sse4_[12]|avx\w*|fma|f16c|bmi[12]|amx\w*|asimd\w*|fphp|i8mm|bf16|sve2?|sme2?")
 
 
 @dataclass(frozen=True)
@@ -82,12 +80,17 @@ class Machine:
     board: str | None
 
 
-def read_machine(root: Path = _ROOT) -> Machine:
+def read_machine(root: Path = _ROOT, features: frozenset[str] | None = None) -> Machine:
     """Reads what the kernel tells.
 
     Args:
         root: Where proc and sys lie; for tests.
+        features: CPU features; by default what the native core finds.
     """
+    if features is None:
+        from edgekit import _native
+
+        features = frozenset(_native.cpu_features())
     entries = _cpuinfo(root)
     groups = _core_groups(root, entries)
     first = groups[0].cpus[0] if groups else 0
@@ -97,7 +100,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
     return Machine(
         architecture=platform.machine(),
         groups=groups,
-        features=_features(entries),
+        features=features,
         l2_kib=caches.get(2),
         l3_kib=caches.get(3),
         memory_bytes=_memory_bytes(root),
@@ -115,12 +118,6 @@ def _cpuinfo(root: Path) -> dict[int, dict[str, str]]:
         if fields.get("processor", "").isdigit():
             entries[int(fields["processor"])] = fields
     return entries
-
-
-def _features(entries: dict[int, dict[str, str]]) -> frozenset[str]:
-    lists = [frozenset((entry.get("flags") or entry.get("Features") or "").split()) for entry in entries.values()]
-    common = frozenset.intersection(*lists) if lists else frozenset()
-    return frozenset(name for name in common if _RELEVANT.fullmatch(name))
 
 
 def _core_groups(root: Path, entries: dict[int, dict[str, str]]) -> tuple[CoreGroup, ...]:

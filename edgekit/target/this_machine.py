@@ -83,7 +83,7 @@ def measured_profile(machine: Machine, measured: Measured, read_gb_s: Figure) ->
 
 
 def _saved_measurements(machine: Machine) -> Profile | None:
-    path = user_profiles_folder() / MEASURED_FILE
+    path = user_profiles_folder().parent / MEASURED_FILE
     if not path.is_file():
         return None
     saved = load_profile(path)

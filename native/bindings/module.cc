@@ -5,6 +5,7 @@ namespace edgekit {
 void register_detect(pybind11::module_& module);
 void register_engine(pybind11::module_& module);
 void register_preprocess(pybind11::module_& module);
+void register_roofline(pybind11::module_& module);
 void register_text(pybind11::module_& module);
 }  // namespace edgekit
 
@@ -13,5 +14,6 @@ PYBIND11_MODULE(_native, module) {
   edgekit::register_detect(module);
   edgekit::register_engine(module);
   edgekit::register_preprocess(module);
+  edgekit::register_roofline(module);
   edgekit::register_text(module);
 }
