@@ -27,7 +27,8 @@ def model_bytes(model: ir.Model) -> bytes:
         raise ModelError(
             "the model is larger than one ONNX file may be", got=f"{weights} bytes of weights", expected="below 2 GiB"
         )
-    return ir.serde.serialize_model(model).SerializeToString()
+    data: bytes = ir.serde.serialize_model(model).SerializeToString()
+    return data
 
 
 class FloatReference:

@@ -142,7 +142,7 @@ def read_recipe(data: bytes, **changes: Any) -> ConvertOptions:
     extra = set(values) - known - {"edgekit", "source_sha256"}
     if extra or not {"model", "output"} <= set(values):
         raise UsageError("not a recipe", got=f"keys {', '.join(sorted(values))}")
-    chosen = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
+    chosen: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items() if key in known}
     for key in ("model", "output", "labels"):
         if isinstance(chosen.get(key), str):
             chosen[key] = Path(chosen[key])

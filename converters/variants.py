@@ -121,7 +121,7 @@ def library_variants(
                 reason = str(error)
             else:
                 members = {f"variants/{name}/{file}": data for file, data in files.items()}
-                engine = "onnxruntime" if name == "onnx" else "openvino"
+                engine: Literal["onnxruntime", "openvino"] = "onnxruntime" if name == "onnx" else "openvino"
                 variant = Variant(name, engine, None, tuple(members), (), precision, share)
                 emitted.append(EmittedVariant(variant, members))
         if reason is not None:

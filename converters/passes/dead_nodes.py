@@ -13,7 +13,6 @@ from edgekit.converters.passes.graph_edit import all_nodes
 def _apply(model: ir.Model, context: PassContext) -> int:
     before = len(all_nodes(model)) + len(model.graph.initializers)
     common.RemoveUnusedNodesPass()(model)
-    common.RemoveUnusedFunctionsPass()(model)
     edgekit_ops.undeclare_unused(model)
     return before - len(all_nodes(model)) - len(model.graph.initializers)
 

@@ -46,11 +46,23 @@ def declare(model: ir.Model) -> None:
     model.graph.opset_imports[DOMAIN] = 1
 
 
-def undeclare_unused(model: ir.Model) -> None:
-    """Takes the functions away that no node calls, and the domain with the last of them."""
-    called = {node.op_identifier() for node in ir.traversal.RecursiveGraphIterator(model.graph)}
-    for identifier in [i for i in model.functions if i[0] == DOMAIN and i not in called]:
+def remove_unused_functions(model: ir.Model) -> None:
+    """Takes away the model-local functions that no node calls, directly or through another function."""
+    pending = [node.op_identifier() for node in ir.traversal.RecursiveGraphIterator(model.graph)]
+    called = set()
+    while pending:
+        identifier = pending.pop()
+        if identifier in model.functions and identifier not in called:
+            called.add(identifier)
+            body = ir.traversal.RecursiveGraphIterator(model.functions[identifier].graph)
+            pending.extend(node.op_identifier() for node in body)
+    for identifier in set(model.functions) - called:
         del model.functions[identifier]
+
+
+def undeclare_unused(model: ir.Model) -> None:
+    """Takes away functions that no node calls, and the edgekit domain with its last one."""
+    remove_unused_functions(model)
     if not any(identifier[0] == DOMAIN for identifier in model.functions):
         model.graph.opset_imports.pop(DOMAIN, None)
 

@@ -30,7 +30,7 @@ def _to_depthwise(model: ir.Model, node: ir.Node, affine: Affine) -> None:
     stem = node.outputs[0].name
     weight = add_constant(model, f"{stem}_scale", affine.scale.astype(np.float32).reshape(channels, 1, 1, 1))
     bias = add_constant(model, f"{stem}_shift", affine.shift.astype(np.float32))
-    attributes = {
+    attributes: dict[str, int | list[int]] = {
         "group": channels,
         "kernel_shape": [1, 1],
         "pads": [0, 0, 0, 0],

@@ -123,7 +123,7 @@ def _merge(
         add_constant(model, f"{stem}_weight", weight.astype(np.float32)),
         add_constant(model, f"{stem}_bias", np.sum([b.bias for b in branches], axis=0).astype(np.float32)),
     ]
-    attributes = {
+    attributes: dict[str, int | list[int]] = {
         "group": group,
         "kernel_shape": list(weight.shape[2:]),
         "strides": list(widest.strides),

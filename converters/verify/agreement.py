@@ -50,7 +50,7 @@ class Agreement:
                 self._detections(expected[name], got[name])
         elif task == "text-detect":
             for name in list(expected)[:1]:
-                a, b = (x[name] > self.postprocess.score_threshold for x in (expected, got))
+                a, b = (np.greater(x[name], self.postprocess.score_threshold) for x in (expected, got))
                 self._count(2.0 * float((a & b).sum()), float(a.sum() + b.sum()))
         elif task == "text-recognize":
             for name in list(expected)[:1]:
