@@ -1,0 +1,81 @@
+"""Conv: to conv_q8, depthwise_q8, conv_f32 or depthwise_f32 with all that they take in."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from edgekit.converters.lowering import graph
+from edgekit.converters.lowering.builder import PlanBuilder
+from edgekit.converters.lowering.products import (
+    Geometry,
+    Product,
+    as_image,
+    emit_float,
+    emit_quantized,
+    float_destination,
+    image_view,
+    quantized_destination,
+)
+from edgekit.converters.lowering.registry import NotLowerableError, lowers
+from edgekit.converters.lowering.views import View, channels_last_order
+from edgekit.converters.lowering.weights import NotQuantizedError, float_bias, quantized_weights, signed_values
+from edgekit.converters.lowering.windows import window_of
+
+
+def _four_dims(weight: NDArray[np.generic]) -> NDArray[np.generic]:
+    return weight[:, :, None, :] if weight.ndim == 3 else weight
+
+
+def _geometry(node: ir.Node) -> Geometry:
+    x, y = graph.dims_of(graph.required(node, 0)), graph.dims_of(node.outputs[0])
+    kernel = graph.dims_of(graph.required(node, 1))[2:]
+    window = window_of(node, kernel, x, y)
+    groups = int(graph.attribute(node, "group", 1))
+    return Geometry(groups, window.kernel, window.stride, window.dilation, window.pads_begin)
+
+
+def _product(node: ir.Node, x: View) -> Product:
+    dims = graph.dims_of(node.outputs[0])
+    return Product(node, x, node.outputs[0], dims, channels_last_order(len(dims)), image_view)
+
+
+@lowers("Conv")
+def lower_conv(build: PlanBuilder, node: ir.Node) -> None:
+    """Conv over one or two spatial axes."""
+    geometry = _geometry(node)
+    try:
+        _lower_quantized(build, node, geometry)
+    except NotQuantizedError as reason:
+        build.notes[node] = str(reason)
+        _lower_float(build, node, geometry)
+
+
+def _lower_quantized(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> None:
+    x = build.quantized(node.inputs[0])
+    constant = graph.quantized_constant(graph.required(node, 1))
+    if x is None or x.quant is None:
+        raise NotQuantizedError("the input is not quantized")
+    if constant is None:
+        raise NotQuantizedError("the weights are not quantized")
+    if constant.scale.size > 1 and constant.axis != 0:
+        raise NotQuantizedError(f"weights are quantized along axis {constant.axis}")
+    values = _four_dims(signed_values(constant))
+    weights = quantized_weights(values.astype(np.int8), constant.scale, x.quant, graph.operand(node, 2))
+    destination = quantized_destination(build, _product(node, x))
+    emit_quantized(build, as_image(build, x), weights, geometry, destination)
+
+
+def _lower_float(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> None:
+    weight = graph.constant_of(graph.required(node, 1))
+    bias_value = graph.operand(node, 2)
+    bias = graph.constant_of(bias_value)
+    if weight is None or (bias_value is not None and bias is None):
+        raise NotLowerableError("weights or bias are not constant")
+    if weight.dtype != np.float32:
+        raise NotLowerableError(f"weights of dtype {weight.dtype}")
+    x = build.raw(graph.required(node, 0))
+    destination = float_destination(build, _product(node, x))
+    four = _four_dims(weight).astype(np.float32)
+    emit_float(build, as_image(build, x), four, float_bias(bias, len(four)), geometry, destination)
