@@ -42,12 +42,38 @@ COMMANDS = {
         "Measure latency, throughput and cold start, and say why it is not faster.",
         "edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers",
     ),
+    "inspect": Command(
+        "edgekit.cli.inspect:inspect_command",
+        "Verify a package or a native program and show what it holds.",
+        "edgekit inspect yolov8n.ekpkg --layers",
+    ),
+    "devices list": Command("edgekit.cli.devices:list_command", "List device profiles.", "edgekit devices list --json"),
+    "devices show": Command(
+        "edgekit.cli.devices:show_command",
+        "Show a device profile and the source of every figure.",
+        "edgekit devices show raspberry-pi-5",
+    ),
+    "devices detect": Command(
+        "edgekit.cli.devices:detect_command", "Show what is found out about this machine.", "edgekit devices detect"
+    ),
+    "devices measure": Command(
+        "edgekit.cli.devices:measure_command",
+        "Measure this machine's peaks and keep them for this-machine.",
+        "edgekit devices measure --threads 4",
+    ),
+    "doctor": Command(
+        "edgekit.cli.doctor:doctor_command",
+        "Say what is installed, what can run here and what would help.",
+        "edgekit doctor --json",
+    ),
     "demo": Command(
         "edgekit.cli.demo.command:demo_command",
         "Run the whole job on generated pictures and compare engines.",
         "edgekit demo --out demo",
     ),
 }
+
+GROUPS = {"devices": "Device profiles, and what there is to know about this machine."}
 
 EXIT_INTERRUPTED = 130
 
@@ -60,8 +86,12 @@ def make_app() -> App:
         version=edgekit.__version__,
         help_format="plaintext",
     )
+    for group, summary in GROUPS.items():
+        app.command(App(name=group, help=summary, help_format="plaintext"))
     for name, command in COMMANDS.items():
-        app.command(command.target, name=name, help=command.summary, help_epilogue=f"Example: {command.example}")
+        *groups, last = name.split()
+        parent = app[groups[0]] if groups else app
+        parent.command(command.target, name=last, help=command.summary, help_epilogue=f"Example: {command.example}")
     return app
 
 
