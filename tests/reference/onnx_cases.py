@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import onnx_ir as ir
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from edgekit import _native
 from edgekit.converters.contracts import BucketModel, LoweredModel
 from edgekit.converters.lowering import LowerOptions, lower
 from edgekit.converters.passes import edgekit_ops
@@ -125,14 +126,34 @@ def lowered(model: onnx.ModelProto, isa: str = "x86_avx2", options: LowerOptions
 
 def run_lowered(result: LoweredModel, feeds: Mapping[str, Array], plan_index: int = 0) -> dict[str, Array]:
     """Runs the parts in order: native programs in the interpreter, the others in ONNX Runtime."""
+    return _run_parts(result, feeds, lambda data, given: run_program(read_program(data), given, plan_index))
+
+
+def run_natively(
+    result: LoweredModel, feeds: Mapping[str, Array], plan_index: int = 0, isa: str = ""
+) -> dict[str, Array]:
+    """Runs the parts in order: native programs in the native core with one thread."""
+
+    def run(data: bytes, given: Mapping[str, Array]) -> dict[str, Array]:
+        session = _native.Session(_native.Program.from_bytes(data, isa), 1)
+        return session.run(
+            {name: np.ascontiguousarray(array).reshape(array.shape) for name, array in given.items()}, plan_index
+        )
+
+    return _run_parts(result, feeds, run)
+
+
+def _run_parts(
+    result: LoweredModel, feeds: Mapping[str, Array], run: Callable[[bytes, Mapping[str, Array]], dict[str, Array]]
+) -> dict[str, Array]:
     values = dict(feeds)
     for part in result.parts:
         given = {name: values[name] for name in part.inputs}
-        if part.kind == "native":
-            program = read_program(part.data)
-            values |= run_program(program, given, plan_index)
-        else:
-            values |= onnxruntime_outputs(onnx.load_from_string(part.data), given)
+        values |= (
+            run(part.data, given)
+            if part.kind == "native"
+            else onnxruntime_outputs(onnx.load_from_string(part.data), given)
+        )
     return values
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference.onnx_cases import GraphBuilder, lowered, onnxruntime_outputs, opcodes, run_lowered
+from reference.onnx_cases import GraphBuilder, lowered, onnxruntime_outputs, opcodes, run_lowered, run_natively
 
 ISAS = ("x86_avx2", "arm_neon_dotprod")
 pytestmark = pytest.mark.parametrize("isa", ISAS)
@@ -23,8 +23,10 @@ def check(g: GraphBuilder, isa: str, *outputs: str, scale: float = 1.0) -> Count
     result = lowered(model, isa)
     assert [part.kind for part in result.parts] == ["native"]
     expected, got = onnxruntime_outputs(model, feeds), run_lowered(result, feeds)
+    native = run_natively(result, feeds, isa="" if isa == "x86_avx2" else "scalar")
     for name in outputs:
         np.testing.assert_array_equal(got[name], expected[name], err_msg=name)
+        np.testing.assert_array_equal(native[name], expected[name], err_msg=f"{name}, native")
     assert any(np.unique(expected[name]).size > 3 for name in outputs), "the case is degenerate"
     return Counter(opcodes(result))
 
