@@ -1,7 +1,7 @@
 """Types of the native core. Its sources are native/bindings/register_*.cc."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,3 +221,42 @@ def warp_quad(image: NDArray[np.uint8], corners: NDArray[Any], height: int, widt
     Raises:
         TensorError: The corners [4, 2] enclose no area.
     """
+
+class FramePipeline:
+    """Ingress, preprocess thread and slots of a stream; see native/pipeline/frame_pipeline.h."""
+
+    def __init__(self, slots: int, ingress: int, latest: bool) -> None:
+        """Starts the preprocess thread."""
+
+    def push(
+        self, preprocessor: Preprocessor, planes: Sequence[NDArray[np.uint8]], token: object, timeout_s: float
+    ) -> bool | None:
+        """Hands a frame in without the GIL; True: taken, False: no room in time, None: closed.
+
+        Raises:
+            ValueError: The planes don't fit the preprocessor.
+        """
+
+    def end(self) -> None:
+        """No more frames will come."""
+
+    def take(self, timeout_s: float) -> tuple[int, NDArray[np.uint8], Any, int, int, int] | Literal[False] | None:
+        """Waits for the next prepared frame without the GIL.
+
+        Returns:
+            (slot, bytes of the input, token, times of push, begin and end of preprocessing on the monotonic clock in
+            ns), the bytes being valid until release(slot); False when none came in time; None at the end.
+
+        Raises:
+            EnvironmentFaultError: No memory for a slot.
+        """
+
+    def release(self, slot: int) -> None:
+        """The slot may be filled again."""
+
+    def close(self) -> None:
+        """Stops and joins; safe to call twice and while other threads wait in push() or take()."""
+
+    @property
+    def dropped(self) -> int:
+        """Frames replaced at the ingress so far."""

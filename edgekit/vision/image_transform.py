@@ -123,6 +123,19 @@ class Preparer:
         native.run(list(frame.planes), out)
         return out, _transform(frame, placement)
 
+    def plan(self, frame: Frame) -> tuple[_native.Preprocessor, FrameTransform]:
+        """The native pass for a frame, for those who run it themselves, and the transform that belongs to it.
+
+        Raises:
+            TensorError: The frame can't be laid into the input.
+        """
+        native, placement = self._pass_for(frame)
+        return native, _transform(frame, placement)
+
+    def as_input(self, data: NDArray[np.uint8], input_hw: tuple[int, int]) -> Array:
+        """The bytes that a native pass wrote, as the input: no copy."""
+        return data.view(self.input_spec.dtype).reshape(self.array_shape(input_hw))
+
     def _pass_for(self, frame: Frame) -> tuple[_native.Preprocessor, Placement]:
         key = (frame.width, frame.height, frame.format, frame.matrix, frame.range)
         with self._lock:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgekit.errors import ImageError, MissingDependencyError
+from edgekit.package.storage import write_atomic
 from edgekit.vision.frame import MAX_SIDE_PX, Frame
 
 if TYPE_CHECKING:
@@ -68,17 +70,14 @@ def load_image(image: ImageLike) -> Frame:
 
 
 def _decode(data: bytes, name: str) -> Frame:
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise MissingDependencyError("reading pictures needs Pillow", hint='pip install "edgekit[camera]"') from error
+    Image = _pillow()  # noqa: N806
     where = name or "image bytes"
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
             return _from_pillow(opened, name)
     except ImageError:
         raise
-    except UnidentifiedImageError as error:
+    except Image.UnidentifiedImageError as error:
         raise ImageError("not a picture", where=where, expected=", ".join(_FORMATS)) from error
     # Decoders of damaged files raise whatever their format's parser met.
     except Exception as error:
@@ -102,3 +101,34 @@ def _from_pillow(image: Image.Image, name: str) -> Frame:
         raise ImageError("pictures of 16 bits or floats are not supported", where=name or None, got=upright.mode)
     pixels = np.asarray(upright.convert("L" if gray else "RGB"))
     return Frame.from_array(pixels, name=name)
+
+
+def save_image(path: str | Path, image_rgb: NDArray[np.uint8]) -> None:
+    """Writes a picture.
+
+    Args:
+        path: Its suffix chooses the format: .png, .jpg, ...
+        image_rgb: uint8 (height, width, 3), RGB, or (height, width), grey.
+
+    Raises:
+        ImageError: The suffix names no picture format, or the array is no picture.
+        StorageError: The file can't be written.
+        MissingDependencyError: Pillow is not installed.
+    """
+    frame = Frame.from_array(image_rgb)
+    Image = _pillow()  # noqa: N806
+    target = Path(path)
+    if target.suffix.lower() not in IMAGE_SUFFIXES:
+        raise ImageError("unknown kind of picture", where=target, expected=", ".join(sorted(IMAGE_SUFFIXES)))
+    encoded = io.BytesIO()
+    kind = Image.registered_extensions()[target.suffix.lower()]
+    Image.fromarray(np.ascontiguousarray(frame.planes[0])).save(encoded, format=kind, quality=95)
+    write_atomic(target, encoded.getvalue())
+
+
+def _pillow() -> ModuleType:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError("pictures need Pillow", hint='pip install "edgekit[camera]"') from error
+    return Image

@@ -4,6 +4,7 @@
 namespace edgekit {
 void register_detect(pybind11::module_& module);
 void register_engine(pybind11::module_& module);
+void register_pipeline(pybind11::module_& module);
 void register_preprocess(pybind11::module_& module);
 void register_roofline(pybind11::module_& module);
 void register_text(pybind11::module_& module);
@@ -13,6 +14,7 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of edgekit.";
   edgekit::register_detect(module);
   edgekit::register_engine(module);
+  edgekit::register_pipeline(module);
   edgekit::register_preprocess(module);
   edgekit::register_roofline(module);
   edgekit::register_text(module);

@@ -3,26 +3,51 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "bindings/bound_preprocessor.h"
 #include "core/tensor.h"
 #include "kernels/preprocess/preprocess.h"
 
 namespace py = pybind11;
 
 namespace edgekit {
-namespace {
 
-using preprocess::Config;
-using preprocess::Image;
-using preprocess::Preprocessor;
+BoundPreprocessor::BoundPreprocessor(const preprocess::Config& config) : config_(config) {
+  auto created = preprocess::Preprocessor::create(config);
+  if (!created.is_ok()) throw py::value_error(created.status().message());
+  pass_ = std::move(created.value());
+}
 
-// The rows of a plane as the pass reads them; throws ValueError when the array holds too little.
-void bind_plane(const Config& config, int index, const py::array& array, Image& image) {
-  const int row_bytes = preprocess::plane_row_bytes(config.format, index, config.source_width);
-  const int rows = preprocess::plane_rows(config.format, index, config.source_height);
+preprocess::Image BoundPreprocessor::bind(const std::vector<py::array>& planes) const {
+  if (static_cast<int>(planes.size()) != preprocess::plane_count(config_.format)) {
+    throw py::value_error("expected " + std::to_string(preprocess::plane_count(config_.format)) + " planes, got " +
+                          std::to_string(planes.size()));
+  }
+  preprocess::Image image;
+  for (size_t i = 0; i < planes.size(); ++i) bind_plane(static_cast<int>(i), planes[i], image);
+  return image;
+}
+
+void BoundPreprocessor::run(const std::vector<py::array>& planes, py::array output) {
+  const preprocess::Image image = bind(planes);
+  const char kind = config_.dtype == Dtype::kF32 ? 'f' : config_.dtype == Dtype::kU8 ? 'u' : 'i';
+  if (output.dtype().kind() != kind || output.itemsize() != dtype_bytes(config_.dtype)) {
+    throw py::value_error("output: wrong dtype");
+  }
+  if ((output.flags() & py::array::c_style) == 0 || static_cast<size_t>(output.nbytes()) != pass_->output_bytes()) {
+    throw py::value_error("output: expected a C-contiguous array of " + std::to_string(pass_->output_bytes()) +
+                          " bytes");
+  }
+  void* data = output.mutable_data();  // throws when the array is read-only
+  const py::gil_scoped_release release;
+  pass_->run(image, data);
+}
+
+void BoundPreprocessor::bind_plane(int index, const py::array& array, preprocess::Image& image) const {
+  const int row_bytes = preprocess::plane_row_bytes(config_.format, index, config_.source_width);
+  const int rows = preprocess::plane_rows(config_.format, index, config_.source_height);
   const std::string where = "plane " + std::to_string(index) + ": ";
   if (!py::isinstance<py::array_t<uint8_t>>(array)) throw py::value_error(where + "expected dtype uint8");
   if (array.ndim() < 2 || array.shape(0) < rows) {
@@ -42,41 +67,9 @@ void bind_plane(const Config& config, int index, const py::array& array, Image& 
   image.row_strides[index] = array.strides(0);
 }
 
-class BoundPreprocessor {
- public:
-  explicit BoundPreprocessor(const Config& config) : config_(config) {
-    auto created = Preprocessor::create(config);
-    if (!created.is_ok()) throw py::value_error(created.status().message());
-    preprocessor_ = std::move(created.value());
-  }
+namespace {
 
-  void run(const std::vector<py::array>& planes, py::array output) {
-    if (static_cast<int>(planes.size()) != preprocess::plane_count(config_.format)) {
-      throw py::value_error("expected " + std::to_string(preprocess::plane_count(config_.format)) + " planes, got " +
-                            std::to_string(planes.size()));
-    }
-    Image image;
-    for (size_t i = 0; i < planes.size(); ++i) bind_plane(config_, static_cast<int>(i), planes[i], image);
-    const char kind = config_.dtype == Dtype::kF32 ? 'f' : config_.dtype == Dtype::kU8 ? 'u' : 'i';
-    if (output.dtype().kind() != kind || output.itemsize() != dtype_bytes(config_.dtype)) {
-      throw py::value_error("output: wrong dtype");
-    }
-    if ((output.flags() & py::array::c_style) == 0 ||
-        static_cast<size_t>(output.nbytes()) != preprocessor_->output_bytes()) {
-      throw py::value_error("output: expected a C-contiguous array of " +
-                            std::to_string(preprocessor_->output_bytes()) + " bytes");
-    }
-    void* data = output.mutable_data();  // throws when the array is read-only
-    py::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(mutex_);  // the scratch rows serve one thread at a time
-    preprocessor_->run(image, data);
-  }
-
- private:
-  Config config_;
-  std::unique_ptr<Preprocessor> preprocessor_;
-  std::mutex mutex_;
-};
+using preprocess::Config;
 
 // A float[3] member as a Python tuple.
 template <float (Config::*kMember)[3]>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,7 @@ struct PlaneTables {
 };
 
 struct Preprocessor::Impl {
+  std::mutex mutex;  // the scratch rows serve one thread at a time
   Config config;
   const RowKernels* rows = nullptr;
   int columns_begin = 0, columns_end = 0, rows_begin = 0, rows_end = 0;  // output pixels that show the picture
@@ -350,6 +352,7 @@ size_t Preprocessor::output_bytes() const {
 }
 
 void Preprocessor::run(const Image& image, void* output) noexcept {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->config.dtype == Dtype::kF32) {
     impl_->run(image, static_cast<float*>(output));
   } else {

@@ -72,7 +72,7 @@ inline int plane_count(PixelFormat format) {
 int plane_row_bytes(PixelFormat format, int plane, int width);
 int plane_rows(PixelFormat format, int plane, int height);
 
-// The tables for one source size and one output; run() may be called any number of times, by one thread at a time.
+// The tables for one source size and one output. Threads may share it: calls of run() go one after the other.
 class Preprocessor {
  public:
   static Result<std::unique_ptr<Preprocessor>> create(const Config& config);
