@@ -80,12 +80,13 @@ class VideoSource:
             options = {"rtsp_transport": "tcp", "fflags": "nobuffer", "flags": "low_delay"}
         elif self._live_wanted:
             options = {"fflags": "nobuffer", "flags": "low_delay"}
+        start = time.monotonic()
         try:
             return av.open(
                 self.name, format="v4l2" if is_device else None, options=options, timeout=(self._deadline_s,) * 2
             )
         except (av.error.FFmpegError, OSError, ValueError) as error:
-            raise SourceError("can't be opened", where=self.name, hint=self._reason(error)) from error
+            raise SourceError("can't be opened", where=self.name, hint=self._reason(error, start)) from error
 
     def __iter__(self) -> Iterator[Frame]:
         """Yields frames.
@@ -96,17 +97,19 @@ class VideoSource:
         import av
 
         number = 0
+        start = time.monotonic()
         if self._container is None:
             raise SourceError("is closed", where=self.name)
         try:
             for decoded in self._container.decode(video=0):
                 yield self._frame(decoded, number)
                 number += 1
+                start = time.monotonic()  # of the next read
         except av.error.EOFError:
             pass
         except (av.error.FFmpegError, OSError, ValueError) as error:
             raise SourceError(
-                f"reading stopped after {number} frames", where=self.name, hint=self._reason(error)
+                f"reading stopped after {number} frames", where=self.name, hint=self._reason(error, start)
             ) from error
         if number == 0:
             raise SourceError("no frame could be decoded", where=self.name)
@@ -134,9 +137,9 @@ class VideoSource:
             name=self.name,
         )  # fmt: skip
 
-    def _reason(self, error: Exception) -> str:
-        """One line; FFmpeg calls a missed deadline "immediate exit requested"."""
-        if type(error).__name__ == "ExitError":
+    def _reason(self, error: Exception, start: float) -> str:
+        """Why FFmpeg gave up, one line. It reports a missed deadline in many ways, so the time since start decides."""
+        if time.monotonic() - start >= self._deadline_s:
             return f"no answer within {self._deadline_s:g} s"
         return str(getattr(error, "strerror", None) or error or type(error).__name__)
 

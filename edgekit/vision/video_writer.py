@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,8 @@ _CODECS = ("libx264", "h264", "mpeg4")
 class VideoWriter:
     """Writes frames to a video; use it in a with statement or close() it, otherwise the file is not playable.
 
-    The size is that of the first frame, cut to even numbers as yuv420p needs.
+    The size is that of the first frame, cut to even numbers as yuv420p needs. The file appears under its name when it
+    is closed; until then it is a hidden one beside it.
 
     Args:
         path: Its suffix chooses the container: .mp4, .mkv, .avi, ...
@@ -50,8 +52,11 @@ class VideoWriter:
         self._codec = codec if codec != "auto" else next((c for c in _CODECS if _can_encode(av, c)), "mpeg4")
         self._rate = Fraction(fps).limit_denominator(1001)
         self._stream: av.VideoStream | None = None
+        if not self.path.parent.is_dir():
+            raise StorageError("no such folder", where=self.path.parent)
+        self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial{self.path.suffix}")
         try:
-            self._container: av.container.OutputContainer | None = av.open(str(path), "w")
+            self._container: av.container.OutputContainer | None = av.open(str(self._partial), "w")
         except OSError as error:
             raise StorageError("video can't be written", where=path, hint=error.strerror) from error
         except ValueError as error:
@@ -125,10 +130,17 @@ class VideoWriter:
                 self._mux(None)
         finally:
             container, self._container = self._container, None
-            try:
-                container.close()
-            except OSError as error:
-                raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
+            self._finish(container)
+
+    def _finish(self, container: av.container.OutputContainer) -> None:
+        try:
+            container.close()
+            if self.frames:
+                self._partial.replace(self.path)
+        except OSError as error:
+            raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
+        finally:
+            self._partial.unlink(missing_ok=True)
 
     def __enter__(self) -> VideoWriter:
         return self
