@@ -69,7 +69,13 @@ class EdgekitError(Exception):
             text = f"{text} ({', '.join(details)})"
         if self.hint:
             text = f"{text}; {self.hint}"
-        return " ".join(text.split())
+        line = " ".join(text.split())
+        return line if line.isprintable() else "".join(map(_shown, line))
+
+
+def _shown(character: str) -> str:
+    """Escapes control characters and lone surrogates, so that hostile names can't steer a terminal."""
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 class InternalError(EdgekitError):

@@ -53,7 +53,7 @@ def _is_program(file: Path) -> bool:
     try:
         with file.open("rb") as opened:
             return file.is_file() and opened.read(len(_PROGRAM_MAGIC)) == _PROGRAM_MAGIC
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte in the name
         return False  # the package reader says what is wrong
 
 

@@ -146,7 +146,8 @@ def _read_end(file: BinaryIO, size: int, where: object, limits: ArchiveLimits) -
     if disk or first_disk or here != count or comment_bytes != len(comment):
         raise _damaged(where, END_OF_ARCHIVE, "is inconsistent: the file is truncated or damaged")
     if count > limits.members or directory_bytes > limits.directory_bytes:
-        raise PackageError("too many members", where=where, got=count, expected=f"at most {limits.members}")
+        label = f"{where}: {END_OF_ARCHIVE}"
+        raise PackageError("too many members", where=label, got=count, expected=f"at most {limits.members}")
     end_offset = size - tail_bytes + start
     if directory_bytes > end_offset or directory_offset != end_offset - directory_bytes:
         raise _damaged(where, CENTRAL_DIRECTORY, "is not where the archive says")

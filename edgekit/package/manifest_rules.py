@@ -54,6 +54,8 @@ def _problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _member_problems(manifest: Manifest) -> Iterator[str]:
+    if len({name.casefold() for name in manifest.members}) != len(manifest.members):
+        yield "lists members whose names differ in case only"
     for name, record in manifest.members.items():
         if not safe_name(name) or name == MANIFEST_MEMBER:
             yield f"lists a member whose name is not allowed: {ascii(name)[:120]}"

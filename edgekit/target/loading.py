@@ -107,7 +107,7 @@ def _resolve(table: dict[str, Any], where: object, chain: list[str]) -> Profile:
             raise ProfileError("extends itself, or too many others", where=where, got=ascii(parent)[:80])
         chain = [*chain, parent]
         parents.append(parent)
-        table = _merge(_read_id(parent), table)
+        table = _merge(_read_parent(parent, where), table)
     _check_schema(table, where)
     try:
         loaded = msgspec.convert({**table, "parents": parents}, Profile)
@@ -115,6 +115,13 @@ def _resolve(table: dict[str, Any], where: object, chain: list[str]) -> Profile:
         raise ProfileError("does not have the right form", where=where, got=str(error)) from error
     _check_profile(loaded, where)
     return loaded
+
+
+def _read_parent(parent: str, where: object) -> dict[str, Any]:
+    try:
+        return _read_id(parent)
+    except ProfileError as error:
+        raise ProfileError(f"extends {error}", where=where) from error
 
 
 def _merge(parent: dict[str, Any], child: dict[str, Any]) -> dict[str, Any]:
