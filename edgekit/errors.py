@@ -70,12 +70,14 @@ class EdgekitError(Exception):
         if self.hint:
             text = f"{text}; {self.hint}"
         line = " ".join(text.split())
-        return line if line.isprintable() else "".join(map(_shown, line))
+        return printable(line)
 
 
-def _shown(character: str) -> str:
-    """Escapes control characters and lone surrogates, so that hostile names can't steer a terminal."""
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+def printable(text: str) -> str:
+    """Escapes control characters and lone surrogates, so that hostile names can't steer a terminal or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class InternalError(EdgekitError):

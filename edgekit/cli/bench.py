@@ -51,10 +51,14 @@ def bench_command(
     from edgekit.bench.report import as_json
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
 
-    if threads < 1 or seconds <= 0 or repetitions < 1 or sessions < 0:
-        raise UsageError(
-            "threads, seconds and repetitions must be positive", got=f"{threads}, {seconds:g}, {repetitions}"
-        )
+    for option, value, least, most in (
+        ("--threads", threads, 1, 256),
+        ("--seconds", seconds, 0.001, 86400),
+        ("--repetitions", repetitions, 1, 256),
+        ("--sessions", sessions, 0, 256),
+    ):
+        if not least <= value <= most:  # false for nan as well
+            raise UsageError("option is out of range", where=option, got=value, expected=f"{least} to {most}")
     import edgekit
 
     options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)

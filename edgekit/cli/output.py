@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from edgekit.errors import printable
+
 Progress = Callable[[str, float], None]
 
 
@@ -51,14 +53,17 @@ def progress_bar(label: str) -> Iterator[Progress]:
         A function to call with the name of the stage and the share done, 0..1.
     """
     if not sys.stderr.isatty():
-        stages: set[str] = set()
+        current = ""
 
         def line(stage: str, _share: float) -> None:
-            if stage not in stages:
-                stages.add(stage)
-                print(f"{label}: {stage}", file=sys.stderr)
+            nonlocal current
+            if current and stage != current:  # a stage that fails leaves only the line of the error
+                print(f"{printable(label)}: {current}", file=sys.stderr)
+            current = stage
 
         yield line
+        if current:
+            print(f"{printable(label)}: {current}", file=sys.stderr)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn

@@ -15,7 +15,7 @@ import zlib
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from edgekit.errors import IntegrityError, PackageError
+from edgekit.errors import IntegrityError, PackageError, printable
 
 STORED = 0
 DEFLATED = 8
@@ -263,5 +263,4 @@ def _read_at(file: BinaryIO, offset: int, size: int, where: object, member: str)
 
 
 def _damaged(where: object, member: str, what: str) -> IntegrityError:
-    shown = member if member.isprintable() else ascii(member)
-    return IntegrityError(what, where=f"{where}: {shown}")
+    return IntegrityError(what, where=f"{where}: {printable(member)}")

@@ -15,9 +15,12 @@ COMMAND_NAMES = sorted(COMMANDS)
 def _unknown_words() -> list[list[str]]:
     words = [[name] for name in ("convrt", "RUN", "", "-x", "--verison", "--", "devices convert", "\0", "run run")]
     for name in COMMAND_NAMES:
+        words += [[*name.split(), "-" + letter] for letter in "abc"]
         words += [[*name.split(), "--no-such-option"], [*name.split(), "-Z"], [*name.split(), "--threds=2"]]
         words += [[*name.split(), "a", "b", "c", "d", "e"]]
-        words += [[*name.split(), odd] for odd in ("---", "--json=maybe", "-\N{SNOWMAN}", "--\x1b[31m", "--engine=", "--=x")]
+        words += [
+            [*name.split(), odd] for odd in ("---", "--json=maybe", "-\N{SNOWMAN}", "--\x1b[31m", "--engine=", "--=x")
+        ]
     words += [["devices", word] for word in ("lst", "show", "measured", "-l", "--jsn", "list extra")]
     return [each for each in words if each != ["--"]]
 
@@ -27,7 +30,14 @@ def _missing_words() -> list[list[str]]:
 
 
 def _bad_files() -> list[list[str]]:
-    heads = (["inspect"], ["run"], ["bench"], ["inspect", "--json"], ["inspect", "--layers"], ["inspect", "--self-test"])
+    heads = (
+        ["inspect"],
+        ["run"],
+        ["bench"],
+        ["inspect", "--json"],
+        ["inspect", "--layers"],
+        ["inspect", "--self-test"],
+    )
     cases = []
     for head, file in itertools.product(heads, FILES):
         cases.append([*head, file, "x.png"] if head == ["run"] else [*head, file])
@@ -39,9 +49,24 @@ def _bad_values() -> list[list[str]]:
     for number in NUMBERS:
         cases.append(["run", "good.ekpkg", "x.npz", "--threads", number])
         cases.append(["bench", "good.ekpkg", "--threads", number])
+        cases += [["bench", "good.ekpkg", option, number] for option in ("--repetitions", "--sessions", "--bucket")]
+        cases.append(["convert", "text.ekpkg", "-o", "out.ekpkg", "--max-samples", number])
+    cases += [["bench", "good.ekpkg", "--seconds", number] for number in ("-1", "nan", "two", "", "inf")]
+    cases += [["run", "good.ekpkg", "x.npz", "--frames", number] for number in NUMBERS[:5]]
+    cases += [["convert", file, "-o", "out.ekpkg"] for file in FILES]
     for engine in ("tensorrt", "", "Native", "native,openvino", "\x1b[31m"):
         cases.append(["run", "good.ekpkg", "x.npz", "--engine", engine])
-    for device in ("raspbery-pi", "..", "../../etc/passwd", "", "THIS-MACHINE", "x" * 3000, "missing.toml", "\0", "a b"):
+    for device in (
+        "raspbery-pi",
+        "..",
+        "../../etc/passwd",
+        "",
+        "THIS-MACHINE",
+        "x" * 3000,
+        "missing.toml",
+        "\0",
+        "a b",
+    ):
         cases.append(["devices", "show", device])
         cases.append(["devices", "show", device, "--json"])
     return cases

@@ -127,7 +127,9 @@ def _zip(path, entries, comment=b""):
         header = (values["flags"], values["method"], 0, 0, values["crc"], values["packed"], values["size"])
         both = struct.pack("<HHHHIII", *header)
         central += b"PK\x01\x02" + struct.pack("<HH", 20, 20) + both
-        central += struct.pack("<HHHHHII", len(name), len(values["extra"]), 0, 0, 0, values["attributes"], values["offset"])
+        central += struct.pack(
+            "<HHHHHII", len(name), len(values["extra"]), 0, 0, 0, values["attributes"], values["offset"]
+        )
         central += name + values["extra"]
         local += b"PK\x03\x04" + struct.pack("<H", 20) + both + struct.pack("<HH", len(values["local_name"]), 0)
         local += values["local_name"] + data

@@ -125,7 +125,9 @@ def _members_of(text: bytes) -> bytes:
 DIGEST = "0" * 64
 BAD_MANIFESTS = {
     "duplicate key": lambda t: t.replace(b'"labels"', b'"profile": "x", "labels"'),
-    "unknown field inside": lambda t: t.replace(b'"color"', b'"size": 3, "color"').replace(b'"name"', b'"x": 1, "name"'),
+    "unknown field inside": lambda t: t.replace(b'"color"', b'"size": 3, "color"').replace(
+        b'"name"', b'"x": 1, "name"'
+    ),
     "wrong type": lambda t: t.replace(b'"profile": "this-machine"', b'"profile": 5'),
     "missing field": lambda t: t.replace(b'"source_name": "small.onnx",', b""),
     "not finite": lambda t: t.replace(b'"metrics": {}', b'"metrics": {"a": NaN}'),
