@@ -2,11 +2,7 @@
 #ifndef EDGEKIT_KERNELS_SIMD_FLOATS_AVX512_VNNI_H_
 #define EDGEKIT_KERNELS_SIMD_FLOATS_AVX512_VNNI_H_
 
-#ifdef EDGEKIT_SIMDE  // the test-only build that runs this file on other CPUs
-#include <simde/x86/avx512.h>
-#else
 #include <immintrin.h>
-#endif
 
 #include <cstdint>
 
