@@ -11,6 +11,7 @@ import onnx_ir as ir
 from edgekit.converters.contracts import BucketModel, LayerPlan, LoweredModel
 from edgekit.converters.emitters.onnx_qdq import emit_onnx, options_for
 from edgekit.converters.emitters.openvino_ir import emit_openvino
+from edgekit.converters.lowering import LowerOptions, lower
 from edgekit.converters.passes.shapes import specialise
 from edgekit.errors import MissingDependencyError, UnsupportedError
 from edgekit.package.manifest import Part, Variant
@@ -65,8 +66,6 @@ def lower_graph(graph: Graph, isa: str) -> LoweredModel:
     Raises:
         UnsupportedError: An operator that neither the core nor ONNX Runtime can run.
     """
-    from edgekit.converters.lowering import LowerOptions, lower
-
     buckets = [BucketModel(bucket, specialise(graph.model, bucket)) for bucket in graph.buckets]
     return lower(buckets, isa, LowerOptions(plan=graph.plan))
 
