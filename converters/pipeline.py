@@ -158,7 +158,11 @@ def _manifest(
 
 
 def _report(options: ConvertOptions, profile: Profile, graph: Graph, prepared: Prepared, verified: Verified) -> Report:
-    lowered = verified.coverage_source.figures if verified.coverage_source is not None else {}
+    figures = {**graph.figures}
+    if verified.coverage_source is not None:
+        figures |= verified.coverage_source.figures
+    if verified.foreign_sqnr_db is not None:
+        figures["foreign_program_sqnr_db"] = verified.foreign_sqnr_db
     return Report(
         format=REPORT_FORMAT,
         converter_version=__version__,
@@ -174,7 +178,7 @@ def _report(options: ConvertOptions, profile: Profile, graph: Graph, prepared: P
         plan=tuple(PlanRow(row.name, row.op, row.planned, row.reason) for row in graph.plan),
         coverage=audit(verified.coverage_source.layers) if verified.coverage_source is not None else None,
         engines=tuple(verified.engines),
-        figures={**lowered, **graph.figures},
+        figures=figures,
         notes=tuple(prepared.notes),
     )
 

@@ -14,6 +14,7 @@ from edgekit.converters.options import ConvertOptions
 from edgekit.converters.prepare import Prepared
 from edgekit.converters.variants import EmittedVariant, Graph, lower_graph, native_variant
 from edgekit.converters.verify.accuracy import sqnr_of
+from edgekit.converters.verify.foreign_program import check_foreign_program
 from edgekit.converters.verify.gate import refuse
 from edgekit.converters.verify.measure import (
     Measured,
@@ -26,7 +27,7 @@ from edgekit.converters.verify.measure import (
 from edgekit.converters.verify.parts import parts_of
 from edgekit.converters.verify.report import EngineReport
 from edgekit.errors import UnsupportedError
-from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, GoldenSample
+from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, GoldenSample, golden_members
 from edgekit.package.manifest import Manifest
 from edgekit.package.writer import write_package
 from edgekit.target import load_profile
@@ -46,6 +47,8 @@ class Verified:
         golden_floor_db: Output to the tolerance of the self-test: what every kept variant reaches, less a margin.
         float_latency_ms: Median of the float model on this host.
         coverage_source: The lowered model, where there is a native variant.
+        foreign_sqnr_db: How close the packed program for another instruction set, run in scalar kernels, is to this
+            host's; None where the program runs here as it is.
     """
 
     golden: GoldenSample
@@ -54,6 +57,7 @@ class Verified:
     golden_floor_db: dict[str, float] = field(default_factory=dict)
     float_latency_ms: float = 0.0
     coverage_source: LoweredModel | None = None
+    foreign_sqnr_db: float | None = None
 
     def keep(self, emitted: EmittedVariant, outputs: Mapping[str, Array] | None) -> None:
         """Keeps a variant; outputs are its own on the golden sample, where it ran."""
@@ -120,6 +124,10 @@ def _verify_one(
     verified.engines.append(measured.report)
     if not measured.report.missed:
         verified.keep(one, measured.first_outputs)
+        if here is not one:
+            verified.foreign_sqnr_db = _check_foreign(
+                one, draft, GoldenSample(verified.golden.inputs, measured.first_outputs), path
+            )
     elif verified.golden.outputs:
         prepared.notes.append(f"variant {one.variant.name} was left out: {measured.report.missed}")
     else:
@@ -131,6 +139,15 @@ def _measure(here: EmittedVariant, one: EmittedVariant, draft: Manifest, yardsti
     measured = measure_variant(path, here.variant, one.size_bytes(), yardstick)
     path.unlink()
     return Measured(msgspec.structs.replace(measured.report, variant=one.variant.name), measured.first_outputs)
+
+
+def _check_foreign(one: EmittedVariant, draft: Manifest, golden: GoldenSample, path: Path) -> float:
+    """Runs the packed program for another instruction set against the outputs of this host's."""
+    manifest = msgspec.structs.replace(draft, variants=(one.variant,))
+    write_package(path, manifest, {**one.members, **golden_members(manifest, [golden])})
+    reached = check_foreign_program(path)
+    path.unlink()
+    return reached
 
 
 def _runnable_here(emitted: EmittedVariant, graph: Graph) -> EmittedVariant:

@@ -9,6 +9,7 @@ import pytest
 import edgekit as ek
 from edgekit.converters.float_reference import FloatReference
 from edgekit.converters.pipeline import ConvertOptions, convert
+from edgekit.converters.verify.accuracy import CAP_DB, sqnr_of
 from edgekit.converters.verify.report import parse_report
 from edgekit.errors import CalibrationError, EdgekitError, GateError, ModelError, ProfileError, StorageError, UsageError
 from edgekit.package.reader import open_package
@@ -31,6 +32,8 @@ def net(tmp_path):
 def write_net(path, size):
     rng = np.random.default_rng(0)
     proto = onnx.parser.parse_model(NET.format(size=size))
+    for node in proto.graph.node:
+        node.name = node.output[0]
     shapes = {"w1": (8, 3, 3, 3), "b1": (8,), "w2": (8, 1, 3, 3), "w3": (8, 8, 1, 1), "w4": (5, 8), "b4": (5,)}
     for name, shape in shapes.items():
         scale = 1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
@@ -83,6 +86,56 @@ def test_int8_package_runs_and_reports(options, net, samples):
     assert parse_report(package.read("report.json")) == result.report
     assert {"report.html", "recipe.toml"} <= set(result.manifest.members)
     package.close()
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_native_package_runs_as_verified(options, samples, precision):
+    result = convert(options(engines=("native", "onnx"), precision=precision))
+    assert [v.engine for v in result.manifest.variants] == ["native", "onnxruntime"]
+    assert result.report.coverage.onnxruntime_layers == ()
+    assert result.report.coverage.int8_macs_share > 0.99 or precision == "fp32"
+    feeds = {"image": np.load(samples)["image"][:1]}
+    with ek.load(result.output, engine="native") as model:
+        native = model.run(feeds)["logits"]
+        assert model.self_test().passed
+    with ek.load(result.output, engine="onnxruntime") as model:
+        assert sqnr_of(model.run(feeds)["logits"], native) > (20 if precision == "int8" else 90)
+
+
+def test_a_program_for_an_arm_board_equals_the_hosts(options):
+    result = convert(options(engines=("native",), device="raspberry-pi-5"))
+    assert result.manifest.variants[0].isa == "arm_neon_dotprod"
+    assert result.report.figures["foreign_program_sqnr_db"] == CAP_DB
+    assert result.report.engines[0].measured_on != "arm_neon_dotprod"
+
+
+def test_buckets_share_one_package(options, tmp_path):
+    model = tmp_path / "model" / "wide.onnx"
+    write_net(model, "N")
+    result = convert(
+        options(
+            model=model,
+            shapes=("1x3x16x16", "1x3x32x32"),
+            engines=("native", "onnx"),
+            calibration=None,
+            precision="fp32",
+        )
+    )
+    assert result.manifest.buckets == ({"N": 16}, {"N": 32})
+    reference = FloatReference(model.read_bytes())
+    with ek.load(result.output, engine="native") as loaded:
+        for size in (16, 32):
+            feeds = {"image": np.random.default_rng(size).random((1, 3, size, size), np.float32)}
+            assert sqnr_of(reference.run(feeds)["logits"], loaded.run(feeds)["logits"]) > 90
+
+
+def test_a_layer_asked_to_stay_float_does(options):
+    """Fault "requested float layer still int8: silently ignored override"."""
+    result = convert(options(engines=("native",), keep_float=("c",)))
+    rows = {row.name: row for row in result.report.coverage.layers}
+    kept = [row for name, row in rows.items() if "c" in name.split("+")]
+    assert kept
+    assert all(row.actual == "fp32" for row in kept)
 
 
 def test_float_without_calibration_says_so(options):
