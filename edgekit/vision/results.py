@@ -18,11 +18,6 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int32]
 
 
-def names_of(class_ids: IntArray, labels: tuple[str, ...]) -> list[str]:
-    """Names of classes; the number itself where a model has fewer labels than classes."""
-    return [labels[index] if 0 <= index < len(labels) else str(index) for index in class_ids.tolist()]
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Marked:
     """What all results have.
@@ -34,8 +29,32 @@ class _Marked:
     simulated: bool = False
 
 
+class _Ranked(_Marked):
+    """What results with several scored entries have in common."""
+
+    confidence: FloatArray
+    class_id: IntArray
+    class_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    @property
+    def scores(self) -> FloatArray:
+        """The same as confidence."""
+        return self.confidence
+
+    @property
+    def labels(self) -> list[str]:
+        """Class name of each entry; the number where the model has fewer labels than classes."""
+        return [
+            self.class_names[index] if 0 <= index < len(self.class_names) else str(index)
+            for index in self.class_id.tolist()
+        ]
+
+
 @dataclass(frozen=True)
-class Detections(_Marked):
+class Detections(_Ranked):
     """Boxes, best first.
 
     Attributes:
@@ -50,23 +69,10 @@ class Detections(_Marked):
     class_id: IntArray
     class_names: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.confidence)
-
     @property
     def boxes_xyxy_px(self) -> FloatArray:
         """The same as xyxy."""
         return self.xyxy
-
-    @property
-    def scores(self) -> FloatArray:
-        """The same as confidence."""
-        return self.confidence
-
-    @property
-    def labels(self) -> list[str]:
-        """Class name of each box."""
-        return names_of(self.class_id, self.class_names)
 
     def to_supervision(self) -> supervision.Detections:
         """Converts to supervision.Detections with data["class_name"].
@@ -104,7 +110,7 @@ class Detections(_Marked):
 
 
 @dataclass(frozen=True)
-class Classification(_Marked):
+class Classification(_Ranked):
     """The best classes of a picture, best first.
 
     Attributes:
@@ -116,19 +122,6 @@ class Classification(_Marked):
     class_id: IntArray
     confidence: FloatArray
     class_names: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.confidence)
-
-    @property
-    def scores(self) -> FloatArray:
-        """The same as confidence."""
-        return self.confidence
-
-    @property
-    def labels(self) -> list[str]:
-        """Name of each class."""
-        return names_of(self.class_id, self.class_names)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -142,7 +135,7 @@ class Classification(_Marked):
 
 
 @dataclass(frozen=True)
-class TextBoxes(_Marked):
+class TextBoxes(_Ranked):
     """Where text is, in the order found from top to bottom.
 
     Attributes:
@@ -152,14 +145,6 @@ class TextBoxes(_Marked):
 
     polygons: FloatArray
     confidence: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.confidence)
-
-    @property
-    def scores(self) -> FloatArray:
-        """The same as confidence."""
-        return self.confidence
 
     @property
     def boxes_xyxy_px(self) -> FloatArray:

@@ -12,8 +12,12 @@ double cross(const Point& o, const Point& a, const Point& b) {
 
 double dot(const Point& a, const Point& b) { return a.x * b.x + a.y * b.y; }
 
+struct Span {
+  double low, high;
+};
+
 // Least and greatest product of the hull's points with an axis.
-std::pair<double, double> span(const std::vector<Point>& hull, const Point& axis) {
+Span span(const std::vector<Point>& hull, const Point& axis) {
   double low = dot(hull[0], axis), high = low;
   for (const Point& p : hull) {
     const double along = dot(p, axis);
