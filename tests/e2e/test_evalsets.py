@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from e2e.evalsets import ROOT, evaluator, save_samples
 
 import edgekit
