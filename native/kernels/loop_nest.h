@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/function_ref.h"
 #include "core/tensor.h"
 #include "kernels/parallel.h"
 
@@ -100,10 +101,14 @@ void for_each_run(const LoopNest<N>& nest, int64_t begin, int64_t end, Body&& bo
   }
 }
 
-// All runs on several threads: body(const int64_t (&offsets)[N], int64_t count) is called for pieces of runs, never
-// longer than the run. A nest of few long runs is cut inside its runs.
-template <int N, typename Body>
-void parallel_runs(RunContext& context, const LoopNest<N>& nest, double element_ns, Body&& body) {
+// What parallel_runs calls for a piece of a run: offsets are elements from each base, count is never more than the run.
+template <int N>
+using RunBody = FunctionRef<void(const int64_t (&offsets)[N], int64_t count)>;
+
+// All runs on several threads. A nest of few long runs is cut inside its runs. Compiled once for each N: see
+// function_ref.h.
+template <int N>
+[[gnu::noinline]] void share_runs(RunContext& context, const LoopNest<N>& nest, double element_ns, RunBody<N> body) {
   const int64_t runs = nest.run_count();
   const int64_t length = nest.run_length();
   if (runs >= 4 * static_cast<int64_t>(context.threads)) {
@@ -123,6 +128,12 @@ void parallel_runs(RunContext& context, const LoopNest<N>& nest, double element_
       body(at, count);
     });
   });
+}
+
+// share_runs for any callable void(const int64_t (&offsets)[N], int64_t count).
+template <int N, typename Body>
+void parallel_runs(RunContext& context, const LoopNest<N>& nest, double element_ns, Body&& body) {
+  share_runs<N>(context, nest, element_ns, RunBody<N>(body));
 }
 
 }  // namespace edgekit

@@ -54,8 +54,9 @@ void for_each_reduced(const LoopNest<1>& reduced, const T* x, int64_t step, int6
 }
 
 // Calls body(x, y, count) for blocks of kept elements, in parallel; x and y are offsets of the block's first element.
-template <typename Body>
-void parallel_blocks(RunContext& context, const ReduceLoops& loops, Body&& body) {
+// Not inlined: compiled once rather than once an operator and type.
+[[gnu::noinline]] inline void parallel_blocks(RunContext& context, const ReduceLoops& loops,
+                                              FunctionRef<void(int64_t x, int64_t y, int64_t count)> body) {
   const int64_t x_step = loops.kept.run_stride(0), y_step = loops.kept.run_stride(1);
   // Elements far apart each pull in a cache line of their own, so take fewer of them at a time.
   const int64_t block = x_step == 1 ? kReduceBlock : 8;
