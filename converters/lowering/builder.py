@@ -11,6 +11,7 @@ import onnx_ir as ir
 from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.graph import Array
 from edgekit.converters.lowering.placement import Placement, prefers_channels_last
+from edgekit.converters.lowering.ranks import legal_operands
 from edgekit.converters.lowering.registry import NotLowerableError
 from edgekit.converters.lowering.tables import TableRegion, TableRegions, identity_table
 from edgekit.converters.lowering.views import (
@@ -58,6 +59,7 @@ class PlanBuilder:
     Attributes:
         source: The graph.
         isa: Target.
+        tolerant: Whether inputs and outputs that programs can't have are let pass: nothing touches them.
         ops: Operations so far.
         done: Nodes already lowered, alone or into another.
         notes: Node to the reason why it is not INT8, for the audit.
@@ -65,6 +67,7 @@ class PlanBuilder:
 
     source: ir.Graph
     isa: str
+    tolerant: bool = False
     ops: list[LoweredOp] = field(default_factory=list)
     done: set[ir.Node] = field(default_factory=set)
     notes: dict[ir.Node, str] = field(default_factory=dict)
@@ -86,8 +89,12 @@ class PlanBuilder:
         return program_schema().packings[self.isa]
 
     def _edge_storage(self, kind: StorageKind, slot: int, value: ir.Value) -> View:
-        dims = graph.dims_of(value)
-        dtype = graph.program_dtype_of(value)
+        try:
+            dims, dtype = graph.dims_of(value), graph.program_dtype_of(value)
+        except NotLowerableError:
+            if not self.tolerant:
+                raise
+            dims, dtype = (), "bool"
         elements = int(np.prod(dims, dtype=np.int64))
         return dense_view(Storage(kind, dtype, elements, value.name or "", slot=slot), dims)
 
@@ -240,9 +247,14 @@ class PlanBuilder:
             attributes: By name.
             nodes: Source nodes it stands for; default: those of the last fuse().
             macs: Multiply-accumulates.
+
+        Raises:
+            NotLowerableError: An operand has more dims than programs allow.
         """
         owners = tuple(nodes) or self._fusing
-        self.ops.append(LoweredOp(opcode, list(inputs), list(outputs), dict(attributes or {}), owners, macs))
+        operands = legal_operands(opcode, [*inputs, *outputs])
+        split = len(inputs)
+        self.ops.append(LoweredOp(opcode, operands[:split], operands[split:], dict(attributes or {}), owners, macs))
 
     def requantize(self, view: View, result: View) -> None:
         """Emits what stores a view, float or quantized, in the quantization of the result."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from edgekit.converters.lowering.builder import LoweredOp, PlanBuilder
 from edgekit.converters.lowering.memory_plan import MemoryPlan, plan_memory
-from edgekit.converters.lowering.registry import NotLowerableError
 from edgekit.converters.lowering.views import View
 from edgekit.package.program import ABSENT, ARENA, CONSTANTS, Buffer, ConstantPool, Op, Plan, Tensor
-from edgekit.package.program_schema import numpy_dtype, program_schema
-
-_ANY_RANK_OPCODES = frozenset(("copy", "convert", "unary", "binary", "binary_q8", "lut_q8", "where", "fill"))
+from edgekit.package.program_schema import numpy_dtype
 
 
 @dataclass
@@ -68,9 +65,6 @@ def emit_plan(build: PlanBuilder, pool: ConstantPool) -> tuple[Plan, MemoryPlan]
     Args:
         build: With every output of the graph in its place.
         pool: Constants of the program; grows. The size of the plan's constants buffer is set by close_constants().
-
-    Raises:
-        NotLowerableError: An operand has more dims than programs allow.
     """
     ops = live_ops(build)
     memory = plan_memory(ops)
@@ -106,13 +100,7 @@ def live_ops(build: PlanBuilder) -> list[LoweredOp]:
 
 
 def _record(writer: _PlanWriter, op: LoweredOp) -> Op:
-    views = [*op.inputs, *op.outputs]
-    if op.opcode in _ANY_RANK_OPCODES:
-        views = list(_with_legal_rank(views))
-    limit = program_schema().max_rank
-    if any(view is not None and view.rank > limit for view in views):
-        raise NotLowerableError(f"{op.opcode} of more than {limit} dims")
-    indices = [writer.tensor(view) for view in views]
+    indices = [writer.tensor(view) for view in (*op.inputs, *op.outputs)]
     split = len(op.inputs)
     return Op(op.opcode, tuple(indices[:split]), tuple(indices[split:]), op.attributes, source_name(op.nodes), op.macs)
 
@@ -122,39 +110,3 @@ def source_name(nodes: Iterable[ir.Node]) -> str:
     nodes = list(nodes)
     layers = [node for node in nodes if node.op_type not in ("QuantizeLinear", "DequantizeLinear")] or nodes[:1]
     return "+".join(dict.fromkeys(node.name or node.op_type for node in layers))
-
-
-def _with_legal_rank(views: list[View | None]) -> list[View | None]:
-    """Operands of an elementwise op as rank 1 to 6: tables aside, all have the same dims, so axes are joined alike."""
-    alike = [view for view in views if view is not None and view.dims == _dims(views)]
-    rank = alike[0].rank
-    if 1 <= rank <= program_schema().max_rank:
-        return views
-    if rank == 0:
-        return [None if v is None else (v.with_axis(0) if v.rank == 0 else v) for v in views]
-    joined = iter(_joined(alike))
-    return [next(joined) if view is not None and view.dims == _dims(views) else view for view in views]
-
-
-def _dims(views: list[View | None]) -> tuple[int, ...]:
-    last = views[-1]
-    assert last is not None
-    return last.dims
-
-
-def _joined(views: list[View]) -> list[View]:
-    """Drops axes of extent 1 and joins neighbours that are dense in every view."""
-    keep = [axis for axis, dim in enumerate(views[0].dims) if dim != 1] or [0]
-    views = [view.permuted(keep) for view in views]
-    axis = views[0].rank - 2
-    while axis >= 0:
-        if all(view.strides[axis] == view.strides[axis + 1] * view.dims[axis + 1] for view in views):
-            views = [_join(view, axis) for view in views]
-        axis -= 1
-    return views
-
-
-def _join(view: View, axis: int) -> View:
-    dims = (*view.dims[:axis], view.dims[axis] * view.dims[axis + 1], *view.dims[axis + 2 :])
-    strides = (*view.strides[:axis], *view.strides[axis + 1 :])
-    return replace(view, dims=dims, strides=strides)

@@ -14,8 +14,10 @@ def unsupported_nodes(source: ir.Graph, isa: str) -> dict[ir.Node, str]:
 
     A node whose operands an unsupported one gives is judged on its own: what it would read is taken as given.
     """
-    build = PlanBuilder(source, isa)
-    reasons: dict[ir.Node, str] = {}
+    reasons = _edge_faults(source)
+    build = PlanBuilder(source, isa, tolerant=bool(reasons))
+    for node in list(reasons):
+        _invent_outputs(build, node, reasons)
     for node in source:
         if node in build.done:
             continue
@@ -27,12 +29,26 @@ def unsupported_nodes(source: ir.Graph, isa: str) -> dict[ir.Node, str]:
     return reasons
 
 
+def _edge_faults(source: ir.Graph) -> dict[ir.Node, str]:
+    """Nodes that read or give an input or output of the graph that no native program can have."""
+    reasons: dict[ir.Node, str] = {}
+    for value in (*source.inputs, *source.outputs):
+        try:
+            graph.dims_of(value)
+            graph.program_dtype_of(value)
+        except NotLowerableError as error:
+            producer = value.producer()
+            nodes = graph.consumers(value) + ([] if producer is None else [producer])
+            reasons.update(dict.fromkeys(nodes, str(error)))
+    return reasons
+
+
 def _invent_outputs(build: PlanBuilder, node: ir.Node, reasons: dict[ir.Node, str]) -> None:
     """Stands in for what ONNX Runtime will give."""
     build.done.add(node)
     for output in node.outputs:
         if output.name and not build.is_bound(output):
-            try:
+            try:  # what has no native form makes its readers foreign too
                 build.bind(output, build.stand_in(output))
             except NotLowerableError as error:
                 for reader in graph.consumers(output):

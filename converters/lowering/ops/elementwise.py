@@ -113,13 +113,25 @@ def lower_binary(build: PlanBuilder, node: ir.Node) -> None:
     logical = kind.startswith("logical_") or (kind == "equal" and dtype == "bool")
     if dtype == "bool" if not logical else dtype != "bool":
         raise NotLowerableError(f"{node.op_type} of {dtype}")
-    if any(graph.program_dtype_of(value) != dtype for value in values):
+    if kind != "pow" and any(graph.program_dtype_of(value) != dtype for value in values):
         raise NotLowerableError(f"{node.op_type} of mixed dtypes")
     views = [build.raw(value) for value in values]
+    if kind == "pow" and views[1].dtype != dtype:
+        views[1] = _converted_exponent(build, node, views[1], dtype)
     if len(views) == 1:
         build.alias(node, views[0])
         return
     _emit_chain(build, node, kind, views)
+
+
+def _converted_exponent(build: PlanBuilder, node: ir.Node, view: View, dtype: str) -> View:
+    """An integer exponent of a float base; the other way round would lose what is behind the point."""
+    if dtype != "f32" or view.dtype not in ("i32", "i64"):
+        raise NotLowerableError(f"Pow of {dtype} by {view.dtype}")
+    build.fuse([node])
+    result = build.temporary(Want(view.dims, dtype, view.order()))
+    build.emit("convert", [view], [result])
+    return result
 
 
 def _emit_chain(build: PlanBuilder, node: ir.Node, kind: str, views: list[View]) -> None:

@@ -59,11 +59,35 @@ def _scale_operand(build: PlanBuilder, value: ir.Value | None, dims: Dims) -> Vi
 @lowers("LayerNormalization")
 def lower_layer_norm(build: PlanBuilder, node: ir.Node) -> None:
     """Over all axes from `axis` on."""
-    _require_unused(node, 1)
     view = _require_float(build, node)
     axis = graph.normalised_axis(int(graph.attribute(node, "axis", -1)), view.rank)
     norm = _Norm(view.rank - axis, float(graph.attribute(node, "epsilon", 1e-5)))
     _lower_last_axes(build, node, view, norm)
+    if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
+        _emit_statistics(build, node, view, norm)
+
+
+def _emit_statistics(build: PlanBuilder, node: ir.Node, view: View, norm: _Norm) -> None:
+    """Mean and 1 / sqrt(variance + epsilon), for whoever reads them."""
+    enums = program_schema().enums
+    first = view.rank - norm.axes
+    kept = (*view.dims[:first], *(1,) * norm.axes)
+    mean_of = {"kind": enums["reduce_kind"]["mean"], "axes_mask": sum(1 << axis for axis in range(first, view.rank))}
+    results = [build.new(output, Want(kept, "f32")) for output in node.outputs[1:]]
+    mean = results[0]
+    build.emit("reduce", [view], [mean], mean_of)
+    centred, squares = (build.temporary(Want(view.dims, "f32", view.order())) for _ in range(2))
+    build.emit("binary", [view, mean.expanded(view.dims)], [centred], {"kind": enums["binary_kind"]["sub"]})
+    build.emit("unary", [centred], [squares], {"act": enums["activation"]["square"]})
+    variance, shifted, deviation = (build.temporary(Want(kept, "f32")) for _ in range(3))
+    epsilon = build.constant(np.array([norm.epsilon], np.float32)).expanded(kept)
+    build.emit("reduce", [squares], [variance], mean_of)
+    build.emit("binary", [variance, epsilon], [shifted], {"kind": enums["binary_kind"]["add"]})
+    build.emit("unary", [shifted], [deviation], {"act": enums["activation"]["sqrt"]})
+    if len(results) > 1:
+        build.emit("unary", [deviation], [results[1]], {"act": enums["activation"]["reciprocal"]})
+    for output, result in zip(node.outputs[1:], results, strict=True):
+        build.bind(output, result)
 
 
 @lowers("RMSNormalization")

@@ -8,22 +8,29 @@ import onnx_ir as ir
 from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
-from edgekit.converters.lowering.views import Dims, View
+from edgekit.converters.lowering.views import Dims, View, Want
 
 
-@lowers("Identity", "Dropout")
+@lowers("Identity")
 def lower_identity(build: PlanBuilder, node: ir.Node) -> None:
-    """The value itself; Dropout does nothing in inference."""
-    if len(node.outputs) > 1 and node.outputs[1].uses():
-        raise NotLowerableError("its mask is used")
-    _require_inference(node)
+    """The value itself."""
     build.alias(node, build.either(graph.required(node, 0)))
 
 
-def _require_inference(node: ir.Node) -> None:
-    training = graph.constant_of(graph.operand(node, 2)) if graph.is_op(node, "Dropout") else None
-    if graph.is_op(node, "Dropout") and graph.operand(node, 2) is not None and (training is None or training.any()):
+@lowers("Dropout")
+def lower_dropout(build: PlanBuilder, node: ir.Node) -> None:
+    """In inference the value itself, and a mask that keeps all."""
+    training_value = graph.operand(node, 2)
+    training = graph.constant_of(training_value)
+    if training_value is not None and (training is None or training.any()):
         raise NotLowerableError("training mode")
+    view = build.either(graph.required(node, 0))
+    build.alias(node, view)
+    for mask in node.outputs[1:]:
+        if mask.uses() or mask.is_graph_output():
+            kept = build.new(mask, Want(view.dims, "bool"))
+            build.bind(mask, kept)
+            build.emit("fill", [], [kept], {"bits_low": 1})
 
 
 @lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -105,9 +112,11 @@ def lower_depth_space(build: PlanBuilder, node: ir.Node) -> None:
     view = build.either(graph.required(node, 0))
     size = int(graph.attribute(node, "blocksize"))
     n, c, h, w = view.dims
+    columns_first = graph.attribute(node, "mode", "DCR") == "CRD"
     if node.op_type == "SpaceToDepth":
-        split, permutation = (n, c, h // size, size, w // size, size), (0, 3, 5, 1, 2, 4)
-    elif graph.attribute(node, "mode", "DCR") == "DCR":
+        split = (n, c, h // size, size, w // size, size)
+        permutation = (0, 1, 3, 5, 2, 4) if columns_first else (0, 3, 5, 1, 2, 4)
+    elif not columns_first:
         split, permutation = (n, size, size, c // size**2, h, w), (0, 3, 4, 1, 5, 2)
     else:
         split, permutation = (n, c // size**2, size, size, h, w), (0, 1, 4, 2, 5, 3)
@@ -118,18 +127,20 @@ def lower_depth_space(build: PlanBuilder, node: ir.Node) -> None:
 
 @lowers("Tile")
 def lower_tile(build: PlanBuilder, node: ir.Node) -> None:
-    """Repeats by strides of zero; a copy joins the repeats of an axis longer than 1."""
+    """Repeats by strides of zero, one axis after the other; a copy joins the repeats of an axis longer than 1."""
     view = build.either(graph.required(node, 0))
     repeats = graph.constant_ints(graph.operand(node, 1))
     if repeats is None:
         raise NotLowerableError("its repeats are not constant")
-    spread, dims = view, []
-    for axis, (repeat, dim) in enumerate(zip(repeats, view.dims, strict=True)):
-        spread = spread.with_axis(2 * axis)
-        dims += [repeat, dim]
     build.fuse([node])
-    repeated = spread.expanded(tuple(dims))
-    build.bind(node.outputs[0], build.reshape_for(node.outputs[0], repeated, graph.dims_of(node.outputs[0])))
+    repeated = [axis for axis, repeat in enumerate(repeats) if repeat > 1]
+    for axis in repeated:
+        spread = view.with_axis(axis)
+        spread = spread.expanded((*view.dims[:axis], repeats[axis], *view.dims[axis:]))
+        dims = (*view.dims[:axis], repeats[axis] * view.dims[axis], *view.dims[axis + 1 :])
+        last = axis == repeated[-1]
+        view = build.reshape_for(node.outputs[0], spread, dims) if last else build.reshaped(spread, dims)
+    build.bind(node.outputs[0], view)
 
 
 @lowers("Shape", "Size", "ConstantOfShape", "Range", "Constant")
