@@ -1,8 +1,8 @@
 """The node cases of onnx.backend.test, each converted and run natively in float.
 
-A case passes, or is reported as unsupported in one line; anything else is a failure. ONNX feeds weights, bounds and axes
-as inputs, where real models hold them constant: a case that is unsupported as it stands is tried once more with all
-but its first input held constant.
+A case passes, or is reported as unsupported in one line; anything else is a failure. ONNX feeds weights, bounds and
+axes as inputs, where real models hold them constant: a case that is unsupported as it stands is tried once more with
+all but its first input held constant.
 """
 
 from __future__ import annotations

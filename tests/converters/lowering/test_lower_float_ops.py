@@ -302,8 +302,7 @@ def test_lstm(direction: str) -> None:
     weights = g.weights(d, 4 * hidden, 3), g.weights(d, 4 * hidden, hidden), g.weights(d, 8 * hidden)
     states = g.weights(d, 2, hidden), g.weights(d, 2, hidden)
     y = g.op("LSTM", x, *weights, None, *states, hidden_size=hidden, direction=direction, outputs=3)
-    model, feeds = g.model(*y), g.feeds()
-    assert_close(onnxruntime_outputs(model, feeds), run_lowered(lowered(model), feeds), y, 1e-4)
+    check(g, *y, rtol=1e-4)
 
 
 GEMMS = {
