@@ -61,20 +61,21 @@ inline __m256 dequantize_8(__m128i bytes, int32_t zero, float scale) {
 inline __m256i add_8(__m128i lhs, __m128i rhs, const AddQ8& p) {
   const __m256 v =
       _mm256_add_ps(dequantize_8(lhs, p.lhs_zero, p.lhs_scale), dequantize_8(rhs, p.rhs_zero, p.rhs_scale));
-  return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(p.v_min)), _mm256_set1_ps(p.v_max)));
+  const __m256 clamped = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(p.v_min)), _mm256_set1_ps(p.v_max));
+  return _mm256_add_epi32(_mm256_cvtps_epi32(clamped), _mm256_set1_epi32(p.zero));
 }
 
-// Sixteen values of [-255, 255] plus a zero point, as bytes in order; they fit after the clamp.
-inline __m128i bytes_of_16(__m256i low, __m256i high, int32_t zero) {
-  const __m256i words = _mm256_add_epi16(_mm256_packs_epi32(low, high), _mm256_set1_epi16(static_cast<int16_t>(zero)));
-  const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
-  return _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+// The low bytes of sixteen values in order; the values fit u8 or s8.
+inline __m128i low_bytes(__m256i low, __m256i high) {
+  const __m256i words =
+      _mm256_and_si256(_mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xD8), _mm256_set1_epi16(0xff));
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
 inline __m128i add_16(__m128i lhs, __m128i rhs, const AddQ8& p) {
   const __m256i low = add_8(lhs, rhs, p);
   const __m256i high = add_8(_mm_srli_si128(lhs, 8), _mm_srli_si128(rhs, 8), p);
-  return bytes_of_16(low, high, p.zero);
+  return low_bytes(low, high);
 }
 
 // Where the 16 bytes of one pixel go: only [first, first + count) of them exist in memory, relative to y.
