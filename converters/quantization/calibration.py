@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Protocol
 
 import numpy as np
 import onnx_ir as ir
 import onnxruntime
+from numpy.typing import NDArray
 
 from edgekit.converters.contracts import Array, CalibrationSet, Feeds, Progress
-from edgekit.converters.quantization.observers import TensorObserver
 from edgekit.errors import CalibrationError, UnsupportedError
 
 _CHUNK_BYTES = 256 << 20  # of observed tensors held at once, for one sample
@@ -18,7 +19,20 @@ _MAX_CHUNK_TENSORS = 256
 _ASSUMED_ELEMENTS = 1 << 20  # where the shape is symbolic
 
 
-class FloatRunner:
+class Observer(Protocol):
+    """Takes in a tensor, sample by sample."""
+
+    @property
+    def name(self) -> str:
+        """Name of the tensor."""
+        ...
+
+    def update(self, values: NDArray[np.floating]) -> None:
+        """Takes in one sample, without keeping it."""
+        ...
+
+
+class ModelRunner:
     """A model in ONNX Runtime with chosen intermediate tensors as outputs.
 
     Args:
@@ -78,7 +92,7 @@ def _with_outputs(model: ir.Model, names: Sequence[str]) -> bytes:
 
 def observe(
     model: ir.Model,
-    observers: Sequence[TensorObserver],
+    observers: Sequence[Observer],
     calibration: CalibrationSet,
     limit: int,
     progress: Progress | None = None,
@@ -100,7 +114,7 @@ def observe(
     if not count:
         raise CalibrationError("there are no calibration samples")
     for number, chunk in enumerate(chunks):
-        runner = FloatRunner(model, [observer.name for observer in chunk])
+        runner = ModelRunner(model, list(dict.fromkeys(observer.name for observer in chunk)))
         for position, feeds in enumerate(islice(calibration, count)):
             arrays = runner.run(feeds)
             for observer in chunk:
@@ -109,16 +123,19 @@ def observe(
                 progress("calibrate", (number + (position + 1) / count) / len(chunks))
 
 
-def _chunks(model: ir.Model, observers: Sequence[TensorObserver]) -> Iterator[list[TensorObserver]]:
+def _chunks(model: ir.Model, observers: Sequence[Observer]) -> Iterator[list[Observer]]:
     sizes = {value.name: _bytes(value) for node in model.graph for value in node.outputs}
-    chunk: list[TensorObserver] = []
+    order = {name: position for position, name in enumerate(sizes)}
+    chunk: list[Observer] = []
     held = 0
-    for observer in observers:
-        size = sizes.get(observer.name, 0)
-        if chunk and (held + size > _CHUNK_BYTES or len(chunk) >= _MAX_CHUNK_TENSORS):
+    known: set[str] = set()
+    for observer in sorted(observers, key=lambda one: order.get(one.name, -1)):
+        size = 0 if observer.name in known else sizes.get(observer.name, 0)
+        if chunk and (held + size > _CHUNK_BYTES or len(known) >= _MAX_CHUNK_TENSORS):
             yield chunk
-            chunk, held = [], 0
+            chunk, held, known = [], 0, set()
         chunk.append(observer)
+        known.add(observer.name)
         held += size
     if chunk:
         yield chunk

@@ -8,7 +8,6 @@ whoever reads it reads its DequantizeLinear; one made in float is quantized for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -17,53 +16,9 @@ from numpy.typing import NDArray
 from edgekit.converters.quantization.graph_access import FreshNames
 from edgekit.converters.quantization.layers import WeightedLayer
 from edgekit.converters.quantization.placement import Placement
+from edgekit.converters.quantization.prepared import PreparedLayer, layer_numbers
 from edgekit.converters.quantization.ranges import AffineQuant
 from edgekit.converters.quantization.units import Unit
-from edgekit.converters.quantization.weights import (
-    QuantizedWeight,
-    channel_scales,
-    guarded_scales,
-    quantize_bias,
-    quantize_weight,
-)
-
-
-@dataclass(frozen=True)
-class LayerNumbers:
-    """Integers of one weighted layer.
-
-    Attributes:
-        weight: int8 weights with their scales.
-        bias: int32, one an output channel; None when the layer has none.
-        bias_scale: float32, one an output channel.
-    """
-
-    weight: QuantizedWeight
-    bias: NDArray[np.int32] | None
-    bias_scale: NDArray[np.float32]
-
-
-def layer_numbers(
-    layer: WeightedLayer, input_scale: float, correction: NDArray[np.float32] | None = None
-) -> LayerNumbers:
-    """Quantizes a layer's weights and bias.
-
-    Args:
-        layer: The layer.
-        input_scale: Scale of its input.
-        correction: Added to the bias, one an output channel.
-
-    Returns:
-        The integers; no accumulator can overflow int32.
-    """
-    bias = layer.bias
-    if correction is not None:
-        bias = correction if bias is None else bias + correction
-    spread = layer.per_output(channel_scales(layer.weight, layer.axis))
-    scale = layer.per_axis(guarded_scales(spread, bias, input_scale, layer.depth))
-    bias_scale = (layer.per_output(scale) * np.float32(input_scale)).astype(np.float32)
-    weight = quantize_weight(layer.weight, layer.axis, scale)
-    return LayerNumbers(weight, None if bias is None else quantize_bias(bias, bias_scale), bias_scale)
 
 
 class QdqWriter:
@@ -73,7 +28,7 @@ class QdqWriter:
         graph: The graph that the placement was made for.
         placement: What is in integers.
         quants: Scale and zero point by tensor name; tensors of one group hold the same object.
-        corrections: Node name to what is added to its bias.
+        prepared: Node name to its rounded weights.
     """
 
     def __init__(
@@ -81,12 +36,12 @@ class QdqWriter:
         graph: ir.Graph,
         placement: Placement,
         quants: Mapping[str, AffineQuant],
-        corrections: Mapping[str, NDArray[np.float32]],
+        prepared: Mapping[str, PreparedLayer],
     ) -> None:
         self._graph = graph
         self._placement = placement
         self._quants = quants
-        self._corrections = corrections
+        self._prepared = prepared
         self._names = FreshNames(graph)
         self._parameters: dict[AffineQuant, tuple[ir.Value, ir.Value]] = {}
 
@@ -106,7 +61,7 @@ class QdqWriter:
 
     def _write_layer(self, unit: Unit, layer: WeightedLayer) -> None:
         input_quant = self._quants[unit.inputs[0].name or ""]
-        numbers = layer_numbers(layer, input_quant.scale, self._corrections.get(layer.node.name or ""))
+        numbers = layer_numbers(layer, input_quant.scale, self._prepared[layer.node.name or ""])
         source = layer.node.inputs[1]
         weight = self._dequantized(
             f"{source.name if source else layer.node.name}",

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from edgekit.converters.contracts import CalibrationSet, Progress, QuantizedModel
 from edgekit.converters.quantization.calibration import observe
+from edgekit.converters.quantization.layer_inputs import LayerInputs, can_observe
 from edgekit.converters.quantization.observers import TensorObserver
 from edgekit.converters.quantization.placement import Placement, place
+from edgekit.converters.quantization.prepared import PreparedLayer, prepare_layer
 from edgekit.converters.quantization.qdq import QdqWriter
 from edgekit.converters.quantization.ranges import Method
 from edgekit.converters.quantization.scale_groups import choose_scales
@@ -54,14 +54,14 @@ class Recipe:
         float_reasons: Further nodes in float, with the reason.
         observers: Statistics by tensor name.
         method: How ranges are chosen.
-        corrections: Node name to what is added to its bias.
+        prepared: Node name to its rounded weights.
     """
 
     keep_float: tuple[str, ...]
     observers: Mapping[str, TensorObserver]
     method: Method
+    prepared: Mapping[str, PreparedLayer]
     float_reasons: Mapping[str, str] = field(default_factory=dict)
-    corrections: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 def quantize(model: ir.Model, calibration: CalibrationSet, options: QuantizeOptions) -> QuantizedModel:
@@ -82,14 +82,30 @@ def quantize(model: ir.Model, calibration: CalibrationSet, options: QuantizeOpti
     if not len(calibration):
         raise CalibrationError("there are no calibration samples", hint="give --calib, or --precision fp32")
     placement = place(model.graph, options.keep_float)
-    observers = {value.name or "": TensorObserver(value.name or "") for value in placement.tensors}
-    observe(model, list(observers.values()), calibration, options.max_samples, options.progress)
-    recipe = Recipe(options.keep_float, observers, options.method)
+    observers, prepared = _measure(model, placement, calibration, options)
+    recipe = Recipe(options.keep_float, observers, options.method, prepared)
     quantized, placement = apply(model, recipe)
     notes = []
     if len(calibration) < _FEW_SAMPLES:
         notes.append(f"ranges rest on {len(calibration)} calibration samples; {_FEW_SAMPLES} or more are advisable")
     return QuantizedModel(quantized, placement.plan(), tuple(notes), {"calibration_samples": float(len(calibration))})
+
+
+def _measure(
+    model: ir.Model, placement: Placement, calibration: CalibrationSet, options: QuantizeOptions
+) -> tuple[dict[str, TensorObserver], dict[str, PreparedLayer]]:
+    """Statistics of every quantized tensor, and the rounded weights of every integer layer."""
+    layers = {unit.names[0]: unit.layer for unit in placement.units if unit in placement.integer and unit.layer}
+    count = min(len(calibration), options.max_samples)
+    tensors = {value.name or "": TensorObserver(value.name or "") for value in placement.tensors}
+    inputs = {name: LayerInputs(layer, count, options.seed) for name, layer in layers.items() if can_observe(layer)}
+    observe(model, [*tensors.values(), *inputs.values()], calibration, options.max_samples, options.progress)
+    prepared = {}
+    for position, (name, layer) in enumerate(layers.items()):
+        prepared[name] = prepare_layer(layer, inputs.pop(name, None), options.bias_correction)
+        if options.progress:
+            options.progress("round weights", (position + 1) / len(layers))
+    return tensors, prepared
 
 
 def apply(model: ir.Model, recipe: Recipe) -> tuple[ir.Model, Placement]:
@@ -102,7 +118,7 @@ def apply(model: ir.Model, recipe: Recipe) -> tuple[ir.Model, Placement]:
     placement = place(clone.graph, recipe.keep_float, dict(recipe.float_reasons))
     choices = choose_scales(clone, placement, recipe.observers, recipe.method)
     quants = {name: choice.quant for name, choice in choices.items()}
-    QdqWriter(clone.graph, placement, quants, recipe.corrections).write()
+    QdqWriter(clone.graph, placement, quants, recipe.prepared).write()
     _drop_unused(clone.graph)
     return clone, placement
 
