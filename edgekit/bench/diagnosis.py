@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgekit.bench.roofline import LayerBound, is_float
+from edgekit.bench.roofline import LayerBound, is_float, short_name
 
 STAGE_SHARE = 0.25  # a stage outside inference with more of the frame's time than this is worth a word
 FLOAT_SHARE = 0.20
@@ -62,7 +62,7 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
         if not rows or spent_us / total_us < 0.05:
             continue
         reached = sum(max(e.compute_us, e.memory_us) for e in rows) / spent_us
-        names = ", ".join(entry.layer.name for entry in rows[:TOP_LAYERS])
+        names = ", ".join(short_name(entry.layer.name) for entry in rows[:TOP_LAYERS])
         text = f"{spent_us / total_us:.0%} of inference in {len(rows)} layers bound by {bound}"
         text += f", at {reached:.0%} of the roofline; longest: {names}"
         findings.append(Finding(bound, spent_us / total_us, text, _ADVICE[bound]))

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from edgekit.bench.roofline import LayerBound
 from edgekit.bench.scenarios import Measurement
 from edgekit.bench.statistics import summarize
 
@@ -96,6 +97,32 @@ def _row(row: Row, repetitions: int) -> Json:
             **measured.extra,
         },
     }
+
+
+def layer_rows(layers: Sequence[LayerBound]) -> list[Json]:
+    """Layers against the roofline, in the order they run.
+
+    Args:
+        layers: The measurements.
+
+    Returns:
+        One dictionary a layer; times in microseconds.
+    """
+    return [
+        {
+            "name": entry.layer.name,
+            "op": entry.layer.op,
+            "kernel": entry.layer.kernel,
+            "time_us": entry.layer.time_us,
+            "macs": entry.layer.macs,
+            "bytes_moved": entry.layer.bytes_moved,
+            "compute_us": entry.compute_us,
+            "memory_us": entry.memory_us,
+            "roofline_share": entry.roofline_share,
+            "bound": entry.bound,
+        }
+        for entry in layers
+    ]
 
 
 def _context() -> Json:

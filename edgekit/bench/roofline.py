@@ -50,6 +50,12 @@ class LayerBound:
     bound: Bound
 
 
+def short_name(name: str) -> str:
+    """Name of a fused layer for tables: its first part, and how many more it holds."""
+    first, *others = name.split("+")
+    return f"{first} +{len(others)}" if others else first
+
+
 def is_float(layer: LayerTime) -> bool:
     """Whether a layer computes in float32, by the name of its operator or kernel."""
     return "f32" in layer.op or "f32" in layer.kernel

@@ -48,7 +48,7 @@ def bench_command(
         layers: Also measure every layer, with its bound: compute, memory or overhead.
         json: Write Google Benchmark JSON to this file; - for standard output.
     """
-    from edgekit.bench.report import as_json
+    from edgekit.bench.report import as_json, layer_rows
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
 
     for option, value, least, most in (
@@ -72,6 +72,7 @@ def bench_command(
     rows = [row for result in results.values() for row in result.rows]
     document = as_json(rows, repetitions)
     document["context"]["edgekit"]["cold"] = {name: result.cold for name, result in results.items()}
+    document["context"]["edgekit"]["layers"] = {name: layer_rows(result.layers) for name, result in results.items()}
     if json is not None and str(json) == "-":
         print_json(document)
         return
@@ -125,10 +126,12 @@ def print_result(engine: str, result: BenchResult) -> None:
 
 def layer_cells(layers: tuple[LayerBound, ...]) -> list[tuple[str, ...]]:
     """Cells of the layer table, in the order the layers run."""
+    from edgekit.bench.roofline import short_name
+
     total_us = sum(entry.layer.time_us for entry in layers)
     return [
         (
-            entry.layer.name,
+            short_name(entry.layer.name),
             entry.layer.op,
             f"{entry.layer.time_us:.1f}",
             f"{entry.layer.time_us / total_us:.1%}",

@@ -83,11 +83,12 @@ def _outline(name: str) -> tuple[list[tuple[float, float]], list[tuple[float, fl
 
 
 def _background(rng: np.random.Generator, size_hw: tuple[int, int]) -> NDArray[np.float32]:
-    """Low-frequency colour noise, float32 RGB (height, width, 3)."""
+    """Low-frequency noise, nearly grey, float32 RGB (height, width, 3)."""
     height, width = size_hw
     image = np.zeros((height, width, 3), np.float32)
-    for cells, strength in ((3, 60.0), (9, 25.0), (40, 10.0)):
-        grid = rng.normal(0.0, strength, (cells + 1, cells + 1, 3)).astype(np.float32)
+    for cells, strength in ((3, 30.0), (9, 10.0), (40, 4.0)):
+        shade = rng.normal(0.0, strength, (cells + 1, cells + 1, 1))
+        grid = (shade + rng.normal(0.0, 0.2 * strength, (cells + 1, cells + 1, 3))).astype(np.float32)
         ys, xs = np.linspace(0, cells - 1e-3, height), np.linspace(0, cells - 1e-3, width)
         y0, x0 = ys.astype(int), xs.astype(int)
         wy, wx = (ys - y0)[:, None, None].astype(np.float32), (xs - x0)[None, :, None].astype(np.float32)
@@ -111,7 +112,7 @@ def _bodies(rng: np.random.Generator, count: int, size_hw: tuple[int, int]) -> l
                 class_id,
                 np.asarray(outer),
                 None if hole is None else np.asarray(hole),
-                float(np.exp(rng.uniform(np.log(0.07), np.log(0.2)))) * unit,
+                float(np.exp(rng.uniform(np.log(0.1), np.log(0.22)))) * unit,
                 start,
                 speed,
                 float(rng.uniform(0, 2 * math.pi)),
