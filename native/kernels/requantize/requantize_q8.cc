@@ -59,6 +59,7 @@ RequantizeQ8 requantize_params(const RequantizeAttrs& a, const RequantizeOperand
   p.lut = a.fuse_lut != 0 ? operands.lut->as<uint8_t>() : nullptr;
   if (p.lut != nullptr) fill_lut_steps(p.lut, p.lut_steps);
   p.add = a.fuse_add != 0;
+  if (!p.add) return p;  // the other attributes mean nothing then, and nobody has checked them
   p.residual.lhs_zero = a.add_lhs_zero;
   p.residual.rhs_zero = a.add_rhs_zero;
   p.residual.lhs_scale = a.add_lhs_scale;
