@@ -112,8 +112,18 @@ class PlanBuilder:
         return value in self._raw or value in self._quantized or graph.constant_of(value) is not None
 
     def quantized(self, value: ir.Value | None) -> View | None:
-        """The quantized form of a value; None where it has none."""
-        return None if value is None else self._quantized.get(value)
+        """The quantized form of a value; None where it has none.
+
+        A DequantizeLinear may stand later in the graph than what could use its result: it is looked through.
+        """
+        if value is None:
+            return None
+        view, producer = self._quantized.get(value), value.producer()
+        if view is None and producer is not None and graph.is_op(producer, "DequantizeLinear"):
+            integers = self._quantized.get(graph.required(producer, 0))
+            if integers is not None and graph.quant_parameters(producer, self.packing.act) == integers.quant:
+                return integers
+        return view
 
     def raw(self, value: ir.Value) -> View:
         """The value in its own dtype: constants are stored, quantized floats are dequantized, each once."""

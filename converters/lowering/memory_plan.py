@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgekit.converters.lowering.builder import LoweredOp
@@ -36,15 +37,34 @@ class _Block:
     last: int
 
 
+_ORDERS: tuple[_Order, ...] = (
+    lambda block: (-block.size_bytes, block.first),
+    lambda block: (-block.size_bytes * (block.last - block.first + 1), block.first),
+    lambda block: (block.first - block.last, -block.size_bytes),
+    lambda block: (block.first, -block.size_bytes),
+    lambda block: (-block.last, -block.size_bytes),
+)
+
+
+_Order = Callable[["_Block"], tuple[int, int]]
+
+
 def plan_memory(ops: list[LoweredOp]) -> MemoryPlan:
-    """Greedy by size, best fit: the largest block first, each into the tightest gap between those alive with it."""
+    """Greedy best fit, in the best of several orders: a block goes into the tightest gap among those alive with it."""
     blocks = _blocks(ops)
-    placed: list[tuple[int, _Block]] = []
-    for block in sorted(blocks, key=lambda b: (-b.size_bytes, b.first)):
-        placed.append((_best_gap(block, placed), block))
-    offsets = {storage: offset for offset, block in placed for storage in block.storages}
-    end = max((offset + block.size_bytes for offset, block in placed), default=0)
-    return MemoryPlan(offsets, end, _most_alive(blocks, len(ops)))
+    bound = _most_alive(blocks, len(ops))
+    best: tuple[int, list[tuple[int, _Block]]] | None = None
+    for order in _ORDERS:
+        placed: list[tuple[int, _Block]] = []
+        for block in sorted(blocks, key=order):
+            placed.append((_best_gap(block, placed), block))
+        end = max((offset + block.size_bytes for offset, block in placed), default=0)
+        if best is None or end < best[0]:
+            best = end, placed
+        if end == bound:
+            break
+    assert best is not None
+    return MemoryPlan({s: offset for offset, block in best[1] for s in block.storages}, best[0], bound)
 
 
 def _aligned_bytes(storage: Storage) -> int:
