@@ -26,8 +26,7 @@ class ThreadPool {
   // The same with any callable void(int task, int worker).
   template <typename F>
   void run(int tasks, int threads, F&& body) noexcept {
-    run(
-        tasks, threads, [](void* context, int task, int worker) { (*static_cast<F*>(context))(task, worker); }, &body);
+    run(tasks, threads, [](void* context, int task, int worker) { (*static_cast<F*>(context))(task, worker); }, &body);
   }
 
   // The engine brackets one inference with these: between them workers may spin and the calling thread flushes
