@@ -6,8 +6,8 @@ from edgekit.errors import UsageError
 from edgekit.target import load_profile
 from edgekit.target.loading import parse_profile
 from edgekit.target.machine import read_machine
-from edgekit.target.measure import MachinePeaks, measure_machine, profile_toml, save_measurement
-from edgekit.target.this_machine import detect_profile
+from edgekit.target.measure import MachinePeaks, measure_machine, measurement_toml, profile_toml
+from edgekit.target.this_machine import detect_profile, measured_file
 
 ARM_FEATURES = frozenset({"asimd", "asimddp"})
 
@@ -88,7 +88,9 @@ def test_measured_figures_are_kept_and_found_by_this_machine_alone(tmp_path, mon
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert load_profile("this-machine").measured is None
     peaks = MachinePeaks(2, "x86_avx2", 61.23456, 30.0, 12.5)
-    path, _ = save_measurement(peaks)
+    path = measured_file()
+    path.parent.mkdir(parents=True)
+    path.write_text(measurement_toml(peaks))
     found = load_profile("this-machine")
     assert found.measured.int8_gmac_s.value == 61.23 and found.memory.measured_gb_s.value == 12.5
     assert "devices measure" in found.measured.fp32_gmac_s.source and "2 threads" in found.measured.fp32_gmac_s.source
