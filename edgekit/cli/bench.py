@@ -118,8 +118,8 @@ def print_result(engine: str, result: BenchResult) -> None:
             f"load to first result {cold['first_result_ms']:.1f} ms, peak memory {human_bytes(cold['peak_rss_bytes'])}"
         )
     if result.layers:
-        columns = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
-        print_table("", columns, layer_cells(result.layers), right=range(2, 7))
+        headings = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
+        print_table("", headings, layer_cells(result.layers), right=range(2, 7))
     for finding in result.findings:
         print(f"{finding.text}; try: {finding.advice}")
 

@@ -62,10 +62,16 @@ def measure_command(*, threads: int = 0, save: bool = True, json: Flag = False) 
         save: Keep the figures in the folder of one's own profiles.
         json: Print JSON.
     """
-    from edgekit.target.measure import measure_machine, save_measurement
+    from edgekit.package.storage import write_atomic
+    from edgekit.target.measure import measure_machine, measurement_toml
+    from edgekit.target.this_machine import measured_file
 
     peaks = measure_machine(threads)
-    path: Path | None = save_measurement(peaks)[0] if save else None
+    path: Path | None = None
+    if save:
+        path = measured_file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, measurement_toml(peaks).encode())
     if json:
         import dataclasses
 
@@ -110,8 +116,8 @@ def _figures(profile: Profile) -> list[tuple[str, str, Figure]]:
         ("memory", "GiB", memory.capacity_gib),
         ("bandwidth, peak", "GB/s", memory.peak_gb_s),
         ("bandwidth, measured", "GB/s", memory.measured_gb_s),
-        ("INT8, measured", "GMAC/s", measured and measured.int8_gmac_s),
-        ("float32, measured", "GMAC/s", measured and measured.fp32_gmac_s),
+        ("INT8, measured", "GMAC/s", measured.int8_gmac_s if measured is not None else None),
+        ("float32, measured", "GMAC/s", measured.fp32_gmac_s if measured is not None else None),
     ]
     candidates += [(f"clock of {cluster.core}", "GHz", cluster.max_ghz) for cluster in cpu.clusters]
     candidates += [(f"{each.kind}, INT8 peak", "TOPS", each.int8_tops) for each in profile.accelerators]

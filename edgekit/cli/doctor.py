@@ -32,7 +32,7 @@ def doctor_command(*, json: Flag = False) -> None:
     Args:
         json: Print JSON.
     """
-    report = {"machine": _machine(), "engines": _engines(), "libraries": _libraries()}
+    report: dict[str, Any] = {"machine": _machine(), "engines": _engines(), "libraries": _libraries()}
     report["tips"] = list(_tips(report))
     if json:
         print_json(report)

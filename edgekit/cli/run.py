@@ -13,7 +13,7 @@ from edgekit.errors import UsageError
 
 if TYPE_CHECKING:
     from edgekit.runtime.model import Model
-    from edgekit.runtime.pipeline import StreamResult
+    from edgekit.runtime.stream_result import StreamResult
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -115,7 +115,8 @@ class _Sink:
 def _run_frames(model: Model, source: str, sink: _Sink, live: bool, most: int | None, as_json: bool) -> None:
     from edgekit.vision.sources import open_source
 
-    count, dropped, stages = 0, 0, {}
+    count, dropped = 0, 0
+    stages: dict[str, list[float]] = {}
     with open_source(int(source) if source.isdigit() else source) as frames:
         fps = frames.fps or 25.0
         with model.stream(frames, live=live or frames.live) as stream:

@@ -17,7 +17,7 @@ from edgekit.engines.artefacts import read_member_bytes
 from edgekit.engines.base import Array, Artefact, Capabilities, EngineOptions, LayerTime
 from edgekit.engines.feeds import check_feeds
 from edgekit.engines.guard import SessionGuard
-from edgekit.errors import EdgekitError, MissingDependencyError, PackageError
+from edgekit.errors import DeviceError, EdgekitError, MissingDependencyError, PackageError
 from edgekit.package.manifest import Part, Variant
 
 Values = dict[str, Array]
@@ -229,7 +229,10 @@ class NativeEngine:
             PackageError: A program is damaged, or the parts do not fit together.
             IsaError: The CPU lacks a feature; the message names it.
             MissingDependencyError: A part needs ONNX Runtime.
+            DeviceError: A device other than CPU was asked for.
         """
+        if options.device is not None and options.device.upper() != "CPU":
+            raise DeviceError("native engine has one device", got=ascii(options.device)[:60], expected="CPU")
         _check_chain(artefact)
         parts = [_load_part(artefact, part, options.threads) for part in artefact.variant.parts]
         return NativeModel(artefact, parts)

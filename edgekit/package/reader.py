@@ -170,7 +170,7 @@ def _open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise PackageError("is not a regular file", where=path)
-    return os.fdopen(descriptor, "rb", buffering=0)  # type: ignore[return-value]
+    return os.fdopen(descriptor, "rb")
 
 
 def _manifest_bytes(file: BinaryIO, archive: Archive, where: Path) -> tuple[str, bytes]:

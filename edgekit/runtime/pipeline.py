@@ -235,11 +235,10 @@ class Stream:
         slot: int,
         data: np.ndarray[Any, np.dtype[np.uint8]],
         token: tuple[Frame, FrameTransform],
-        pushed_ns: int,
-        begin_ns: int,
-        end_ns: int,
+        *times_ns: int,
     ) -> _Prepared:
         frame, transform = token
+        pushed_ns, begin_ns, end_ns = times_ns
         feed = self._task.preparer.as_input(data, transform.input_hw)
         dropped = self._native.dropped
         start_ns = time.monotonic_ns()

@@ -101,7 +101,7 @@ def _parse_toml(text: str, where: object) -> dict[str, Any]:
 
 
 def _resolve(table: dict[str, Any], where: object, chain: list[str]) -> Profile:
-    parents = []
+    parents: list[str] = []
     while (parent := table.pop("extends", None)) is not None:
         if not isinstance(parent, str) or parent in chain or len(parents) >= _MAX_PARENTS:
             raise ProfileError("extends itself, or too many others", where=where, got=ascii(parent)[:80])

@@ -6,16 +6,14 @@ import datetime
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 import edgekit
 from edgekit.errors import UsageError
-from edgekit.target.loading import user_profiles_folder
 from edgekit.target.machine import Machine, read_machine
 from edgekit.target.profile import Figure, Measured, Profile
-from edgekit.target.this_machine import MEASURED_FILE, measured_profile
+from edgekit.target.this_machine import measured_profile
 
 MAX_THREADS = 256
 _LEAST_BUFFER_BYTES = 64 << 20
@@ -66,25 +64,13 @@ def measure_machine(threads: int = 0, machine: Machine | None = None) -> Machine
     )
 
 
-def save_measurement(peaks: MachinePeaks, machine: Machine | None = None) -> tuple[Path, Profile]:
-    """Stores what was measured where this-machine finds it.
-
-    Returns:
-        The file and the profile in it.
-
-    Raises:
-        StorageError: The folder of one's own profiles can't be written.
-    """
-    from edgekit.package.storage import write_atomic
-
+def measurement_toml(peaks: MachinePeaks, machine: Machine | None = None) -> str:
+    """Returns the profile that keeps what was measured; this-machine finds it in measured_file()."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     source = f"edgekit {edgekit.__version__} devices measure, {now}, {peaks.threads} threads, {peaks.isa}"
     figures = [Figure(_rounded(value), source) for value in (peaks.int8_gmac_s, peaks.fp32_gmac_s, peaks.read_gb_s)]
-    profile = measured_profile(machine or read_machine(), Measured(peaks.threads, figures[0], figures[1]), figures[2])
-    path = user_profiles_folder().parent / MEASURED_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, profile_toml(profile).encode())
-    return path, profile
+    measured = Measured(peaks.threads, figures[0], figures[1])
+    return profile_toml(measured_profile(machine or read_machine(), measured, figures[2]))
 
 
 def profile_toml(profile: Profile) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Literal
 
 from edgekit.errors import ProfileError
@@ -11,7 +12,6 @@ from edgekit.target.loading import THIS_MACHINE, load_profile, user_profiles_fol
 from edgekit.target.machine import Machine, read_machine
 from edgekit.target.profile import SCHEMA_VERSION, Cluster, Cpu, Figure, Measured, Memory, Profile, QuantScheme
 
-MEASURED_FILE = "measured.toml"
 _DETECTED = "detected on this machine"
 
 
@@ -60,6 +60,11 @@ def detected_cpu(machine: Machine) -> Cpu:
     )
 
 
+def measured_file() -> Path:
+    """Returns where the figures of the last `edgekit devices measure` are kept."""
+    return user_profiles_folder().parent / "measured.toml"
+
+
 def fingerprint(machine: Machine) -> str:
     """Names the machine for which a measurement holds: cores and features, in one line."""
     cores = ", ".join(f"{len(group.cpus)}x {group.core}" for group in machine.groups)
@@ -83,7 +88,7 @@ def measured_profile(machine: Machine, measured: Measured, read_gb_s: Figure) ->
 
 
 def _saved_measurements(machine: Machine) -> Profile | None:
-    path = user_profiles_folder().parent / MEASURED_FILE
+    path = measured_file()
     if not path.is_file():
         return None
     saved = load_profile(path)

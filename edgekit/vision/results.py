@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgekit.errors import MissingDependencyError
+from edgekit.errors import MissingDependencyError, printable
 
 if TYPE_CHECKING:
     import supervision
@@ -51,6 +51,13 @@ class _Ranked(_Marked):
             self.class_names[index] if 0 <= index < len(self.class_names) else str(index)
             for index in self.class_id.tolist()
         ]
+
+    def summary(self) -> str:
+        """One line for people: how many entries, and the first ten."""
+        pairs = list(zip(self.labels, self.confidence.tolist(), strict=True))
+        named = ", ".join(f"{label} {score:.2f}" for label, score in pairs[:10])
+        rest = ", ..." if len(pairs) > 10 else ""
+        return printable(f"{len(pairs)}: {named}{rest}" if pairs else "nothing")
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,10 @@ class Text(_Marked):
     confidence: float
     character_confidence: FloatArray = field(default_factory=lambda: np.zeros(0, np.float32))
 
+    def summary(self) -> str:
+        """One line for people: the text and its confidence."""
+        return printable(f"{self.text!r} {self.confidence:.2f}")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {"task": "text-recognize", "text": self.text, "score": self.confidence}
@@ -195,6 +206,10 @@ class Raw(_Marked):
     """
 
     outputs: Mapping[str, NDArray[np.generic]]
+
+    def summary(self) -> str:
+        """One line for people: names, dtypes and shapes."""
+        return printable(", ".join(f"{name} {array.dtype}{list(array.shape)}" for name, array in self.outputs.items()))
 
     def to_dict(self) -> dict[str, Any]:
         """Names, dtypes and shapes for JSON; values are left out."""

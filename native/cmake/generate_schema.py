@@ -15,8 +15,15 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-SCALARS = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-           "i32": "int32_t", "i64": "int64_t", "f32": "float"}
+SCALARS = {
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "f32": "float",
+}
 
 
 def pascal(name: str) -> str:
@@ -54,7 +61,7 @@ def records(schema: dict[str, Any]) -> list[str]:
     for name, record in schema["records"].items():
         size = sum(field_bytes(kind) for _, kind in record["fields"])
         rows += [f"struct {pascal(name)}Record {{", *(field(key, kind) for key, kind in record["fields"]), "};"]
-        rows.append(f"static_assert(sizeof({pascal(name)}Record) == {size}, \"no padding in {name}\");")
+        rows.append(f'static_assert(sizeof({pascal(name)}Record) == {size}, "no padding in {name}");')
     return rows
 
 
@@ -65,10 +72,16 @@ def operators(schema: dict[str, Any]) -> list[str]:
     for name, op in ops.items():
         members = [field(key, kind) for key, kind in op["attributes"]]
         rows += [f"struct {pascal(name)}Attrs {{", *(members or ["  // no attributes"]), "};"]
-    rows += ["struct OpSignature {", "  Opcode opcode;", "  int min_inputs, max_inputs, min_outputs, max_outputs;",
-             "  uint64_t optional_inputs, optional_outputs;  // bit i: operand i may be absent",
-             "  int attribute_words;", "  uint64_t float_attributes;  // bit i: attribute i is f32, the others are i32", "};",
-             "inline constexpr OpSignature kOpSignatures[] = {"]
+    rows += [
+        "struct OpSignature {",
+        "  Opcode opcode;",
+        "  int min_inputs, max_inputs, min_outputs, max_outputs;",
+        "  uint64_t optional_inputs, optional_outputs;  // bit i: operand i may be absent",
+        "  int attribute_words;",
+        "  uint64_t float_attributes;  // bit i: attribute i is f32, the others are i32",
+        "};",
+        "inline constexpr OpSignature kOpSignatures[] = {",
+    ]
     for name, op in ops.items():
         numbers = []
         for side in ("inputs", "outputs"):
@@ -77,36 +90,68 @@ def operators(schema: dict[str, Any]) -> list[str]:
             numbers.append(((max(required) + 1 if required else 0), len(op[side]), sum(1 << i for i in optional)))
         (lo_in, hi_in, opt_in), (lo_out, hi_out, opt_out) = numbers
         floats = sum(1 << index for index, (_, kind) in enumerate(op["attributes"]) if kind == "f32")
-        rows.append(f"    {{Opcode::k{pascal(name)}, {lo_in}, {hi_in}, {lo_out}, {hi_out}, {opt_in}u, {opt_out}u, "
-                    f"{len(op['attributes'])}, {floats}u}},")
+        rows.append(
+            f"    {{Opcode::k{pascal(name)}, {lo_in}, {hi_in}, {lo_out}, {hi_out}, {opt_in}u, {opt_out}u, "
+            f"{len(op['attributes'])}, {floats}u}},"
+        )
     return [*rows, "};"]
 
 
 def packing(schema: dict[str, Any]) -> list[str]:
     """How each ISA packs weights."""
-    rows = ["struct IsaPacking {", "  Isa isa;", "  int q8_nr, q8_kg;", "  bool activations_signed;", "  int f32_nr;",
-            "};", "inline constexpr IsaPacking kIsaPacking[] = {"]
+    rows = [
+        "struct IsaPacking {",
+        "  Isa isa;",
+        "  int q8_nr, q8_kg;",
+        "  bool activations_signed;",
+        "  int f32_nr;",
+        "};",
+        "inline constexpr IsaPacking kIsaPacking[] = {",
+    ]
     for name, row in schema["isa_packing"].items():
         signed = str(row["q8"]["act"] == "s8").lower()
-        rows.append(f"    {{Isa::k{pascal(name)}, {row['q8']['nr']}, {row['q8']['kg']}, {signed}, {row['f32']['nr']}}},")
+        rows.append(
+            f"    {{Isa::k{pascal(name)}, {row['q8']['nr']}, {row['q8']['kg']}, {signed}, {row['f32']['nr']}}},"
+        )
     return [*rows, "};"]
 
 
 def header(schema: dict[str, Any]) -> str:
     """The whole header."""
     form, limits = schema["format"], schema["limits"]
-    rows = ["// Generated from edgekit/package/program_schema.toml by native/cmake/generate_schema.py; do not edit.",
-            "#ifndef EDGEKIT_PROGRAM_SCHEMA_H_", "#define EDGEKIT_PROGRAM_SCHEMA_H_", "", "#include <cstdint>", "",
-            "namespace edgekit {", ""]
+    rows = [
+        "// Generated from edgekit/package/program_schema.toml by native/cmake/generate_schema.py; do not edit.",
+        "#ifndef EDGEKIT_PROGRAM_SCHEMA_H_",
+        "#define EDGEKIT_PROGRAM_SCHEMA_H_",
+        "",
+        "#include <cstdint>",
+        "",
+        "namespace edgekit {",
+        "",
+    ]
     rows.append(f'inline constexpr char kMagic[9] = "{form["magic"]}";')
-    rows += [f"inline constexpr int kFormatMajor = {form['major']};", f"inline constexpr int kFormatMinor = {form['minor']};",
-             f"inline constexpr int kAlignmentBytes = {form['alignment_bytes']};",
-             f"inline constexpr int kMaxRank = {form['max_rank']};"]
+    rows += [
+        f"inline constexpr int kFormatMajor = {form['major']};",
+        f"inline constexpr int kFormatMinor = {form['minor']};",
+        f"inline constexpr int kAlignmentBytes = {form['alignment_bytes']};",
+        f"inline constexpr int kMaxRank = {form['max_rank']};",
+    ]
     rows += [f"inline constexpr uint64_t kLimit{pascal(key)} = {value}u;" for key, value in limits.items()]
     for name, values in schema["enums"].items():
         rows += ["", *enum(name, values, "uint8_t" if name == "dtype" else "int32_t")]
-    rows += ["", *records(schema), "", *operators(schema), "", *packing(schema), "", "}  // namespace edgekit", "",
-             "#endif  // EDGEKIT_PROGRAM_SCHEMA_H_", ""]
+    rows += [
+        "",
+        *records(schema),
+        "",
+        *operators(schema),
+        "",
+        *packing(schema),
+        "",
+        "}  // namespace edgekit",
+        "",
+        "#endif  // EDGEKIT_PROGRAM_SCHEMA_H_",
+        "",
+    ]
     return "\n".join(rows)
 
 

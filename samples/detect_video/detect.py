@@ -5,10 +5,9 @@ python detect.py shapes.ekpkg clip.mp4 annotated.mp4
 
 import sys
 
+import edgekit as ek
 from edgekit.vision.drawing import draw
 from edgekit.vision.video_writer import VideoWriter
-
-import edgekit as ek
 
 
 def main() -> None:

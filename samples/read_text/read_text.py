@@ -5,10 +5,9 @@ python read_text.py det.ekpkg rec.ekpkg SOURCE [MOST_FRAMES]
 
 import sys
 
+import edgekit as ek
 from edgekit.vision.sources import open_source
 from edgekit.vision.text_crop import crop_lines
-
-import edgekit as ek
 
 
 def main() -> None:

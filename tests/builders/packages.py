@@ -10,7 +10,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from edgekit.package.golden import GoldenSample, golden_members
-from edgekit.package.manifest import Manifest, Variant
+from edgekit.package.manifest import Manifest, Part, Variant
 from edgekit.package.specs import TensorSpec
 from edgekit.package.writer import write_package
 
@@ -88,4 +88,39 @@ def small_package(path: Path, openvino: bool = False, samples: int = 1) -> Path:
     members |= golden_members(manifest, golden, {"scores": 60.0, "/features": 60.0})
     members["report.json"] = b"{}"
     write_package(path, manifest, members)
+    return path
+
+
+def native_program(model: onnx.ModelProto, isa: str) -> bytes:
+    """Lowers a network whose every op is native to one program.ekn."""
+    import onnx_ir
+
+    from edgekit.converters.contracts import BucketModel
+    from edgekit.converters.lowering import lower
+
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    lowered = lower([BucketModel({}, onnx_ir.from_proto(inferred))], isa)
+    (part,) = lowered.parts
+    return part.data
+
+
+def engine_package(path: Path, engine: str) -> Path:
+    """Writes a package of the small network whose one variant is made for that engine; simulated gets the ONNX one."""
+    network = small_network()
+    if engine == "openvino":
+        names: tuple[str, ...] = ("variants/v/model.xml", "variants/v/model.bin")
+        variant = Variant("v", "openvino", None, names)
+        data: tuple[bytes, ...] = openvino_ir(network)
+    elif engine == "native":
+        from edgekit import _native
+
+        isa = _native.active_isa()
+        names = ("variants/v/program.ekn",)
+        inputs, outputs = (tuple(spec.name for spec in specs) for specs in (INPUTS, OUTPUTS))
+        variant = Variant("v", "native", isa, names, (Part("native", names[0], inputs, outputs),))
+        data = (native_program(network, isa),)
+    else:
+        names, data = ("variants/v/model.onnx",), (network.SerializeToString(),)
+        variant = Variant("v", "onnxruntime", None, names)
+    write_package(path, small_manifest((variant,)), dict(zip(names, data, strict=True)))
     return path

@@ -95,7 +95,8 @@ def _background(rng: np.random.Generator, size_hw: tuple[int, int]) -> NDArray[n
         top = grid[y0][:, x0] * (1 - wx) + grid[y0][:, x0 + 1] * wx
         low = grid[y0 + 1][:, x0] * (1 - wx) + grid[y0 + 1][:, x0 + 1] * wx
         image += top * (1 - wy) + low * wy
-    return np.clip(image + rng.uniform(70, 170), 0, 255)
+    clipped: NDArray[np.float32] = np.clip(image + rng.uniform(70, 170), 0, 255)
+    return clipped
 
 
 def _bodies(rng: np.random.Generator, count: int, size_hw: tuple[int, int]) -> list[_Body]:
@@ -143,7 +144,7 @@ def _mask(body: _Body, frame: int, size_hw: tuple[int, int]) -> tuple[NDArray[np
         if points is not None:
             placed = (points @ turn * body.radius_px + np.array([x - left, y - top])) * _SUPERSAMPLING
             draw.polygon([(float(px), float(py)) for px, py in placed], fill=fill)
-    return np.asarray(canvas.reduce(_SUPERSAMPLING), dtype=np.float32) / 255, left, top
+    return np.asarray(canvas.reduce(_SUPERSAMPLING), dtype=np.float32) / np.float32(255), left, top
 
 
 def _bounce(position: float, limit: int) -> float:

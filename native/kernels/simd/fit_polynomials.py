@@ -29,7 +29,7 @@ def remez(target: Function, weight: Function, span: tuple[mp.mpf, mp.mpf], degre
             right[row] = target(x)
         solution = mp.lu_solve(system, right)
         coefficients = list(solution)[: degree + 1]
-        nodes = extrema(lambda x: weight(x) * (mp.polyval(coefficients[::-1], x) - target(x)), span, count)
+        nodes = extrema(lambda x, c=coefficients: weight(x) * (mp.polyval(c[::-1], x) - target(x)), span, count)
     return coefficients, max(abs(weight(x) * (mp.polyval(coefficients[::-1], x) - target(x))) for x in nodes)
 
 
@@ -68,18 +68,30 @@ def main() -> None:
     half_ln2 = mp.log(2) / 2
     show(
         "expm1(r) = r + r^2 q(r), |r| <= ln(2)/2",
-        remez(near_zero(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf(1) / 2), lambda r: r * r + mp.mpf("1e-6"),
-              (-half_ln2 - mp.mpf("0.0005"), half_ln2 + mp.mpf("0.0005")), 4),
+        remez(
+            near_zero(lambda r: (mp.expm1(r) - r) / r**2, mp.mpf(1) / 2),
+            lambda r: r * r + mp.mpf("1e-6"),
+            (-half_ln2 - mp.mpf("0.0005"), half_ln2 + mp.mpf("0.0005")),
+            4,
+        ),
     )
     show(
         "log(1 + f) = f - f^2/2 + f^3 p(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
-        remez(near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mp.mpf(1) / 3), lambda f: abs(f) ** 2 + mp.mpf("1e-3"),
-              (mp.sqrt(mp.mpf(1) / 2) - 1 - mp.mpf("0.0005"), mp.sqrt(2) - 1 + mp.mpf("0.0005")), 7),
+        remez(
+            near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mp.mpf(1) / 3),
+            lambda f: abs(f) ** 2 + mp.mpf("1e-3"),
+            (mp.sqrt(mp.mpf(1) / 2) - 1 - mp.mpf("0.0005"), mp.sqrt(2) - 1 + mp.mpf("0.0005")),
+            7,
+        ),
     )
     show(
         "erf(x) = x + x p(x^2), |x| <= 1",
-        remez(near_zero(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, 2 / mp.sqrt(mp.pi) - 1), lambda s: mp.mpf(1),
-              (mp.mpf(0), mp.mpf(1)), 6),
+        remez(
+            near_zero(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, 2 / mp.sqrt(mp.pi) - 1),
+            lambda s: mp.mpf(1),
+            (mp.mpf(0), mp.mpf(1)),
+            6,
+        ),
     )
     show(
         "erfc(x) = exp(q(x)), 1 <= x <= 4",

@@ -1,0 +1,258 @@
+"""edgekit.load(): which variant and engine it takes, what it says when none will do, and what a Model does."""
+
+import subprocess
+import sys
+import threading
+
+import msgspec
+import numpy as np
+import pytest
+from builders.packages import (
+    engine_package,
+    openvino_ir,
+    reference,
+    small_feeds,
+    small_manifest,
+    small_network,
+    small_package,
+)
+
+import edgekit
+from edgekit.engines.registry import get_engine
+from edgekit.errors import DeviceError, DeviceLostError, FatalEngineError, InputError, RetryableError, UsageError
+from edgekit.package.golden import GoldenSample, golden_members
+from edgekit.package.manifest import Part, Variant
+from edgekit.package.writer import write_package
+from edgekit.runtime.model import sqnr_db
+from edgekit.runtime.sessions import SessionPool
+
+FAST = {"latency_ms": 0}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return small_package(tmp_path_factory.mktemp("load") / "m.ekpkg", openvino=True, samples=2)
+
+
+def test_auto_takes_the_first_variant_that_runs_here(path):
+    with edgekit.load(path) as model:
+        assert (model.engine_name, model.variant.name, model.skipped) == ("onnxruntime", "onnx", ())
+        assert model.threads >= 1
+
+
+def test_auto_goes_on_to_the_next_variant_and_says_why(tmp_path):
+    """A native variant for another instruction set comes first; this machine can't run it."""
+    foreign = "arm_neon" if get_engine("native").capabilities().version.find("x86") >= 0 else "x86_avx2"
+    member = "variants/foreign/program.ekn"
+    inputs, outputs = (
+        tuple(spec.name for spec in specs) for specs in (small_manifest().inputs, small_manifest().outputs)
+    )
+    native = Variant("foreign", "native", foreign, (member,), (Part("native", member, inputs, outputs),))
+    onnx = Variant("onnx", "onnxruntime", None, ("variants/onnx/model.onnx",))
+    members = {member: b"x", onnx.members[0]: small_network().SerializeToString()}
+    write_package(tmp_path / "m.ekpkg", small_manifest((native, onnx)), members)
+    with edgekit.load(tmp_path / "m.ekpkg") as model:
+        assert model.variant == onnx
+        assert len(model.skipped) == 1 and model.skipped[0].startswith("foreign: ")
+    with pytest.raises(DeviceError, match="foreign: ") as caught:
+        edgekit.load(tmp_path / "m.ekpkg", engine="native")
+    assert str(caught.value).isprintable() and "edgekit convert" in str(caught.value)
+
+
+def test_auto_never_takes_simulated(tmp_path):
+    broken = Variant("openvino", "openvino", None, ("variants/openvino/model.xml", "variants/openvino/model.bin"))
+    members = dict(zip(broken.members, openvino_ir(small_network()), strict=True))
+    write_package(tmp_path / "m.ekpkg", small_manifest((broken,)), members)
+    with pytest.raises(DeviceError):
+        edgekit.load(tmp_path / "m.ekpkg", device="NPU.7")
+    with edgekit.load(tmp_path / "m.ekpkg", engine="simulated", settings=FAST) as model:
+        assert model.engine_name == "simulated" and model.run(small_feeds()).simulated
+
+
+def test_engine_and_variant_by_name(path):
+    with edgekit.load(path, engine="openvino") as model:
+        assert model.variant.name == "openvino"
+    with edgekit.load(path, variant="openvino") as model:
+        assert model.engine_name == "openvino"
+    with pytest.raises(UsageError, match="no such variant"):
+        edgekit.load(path, variant="tensorrt")
+    with pytest.raises(UsageError, match="did you mean onnxruntime"):
+        edgekit.load(path, engine="onnxruntme")
+    with pytest.raises(DeviceError, match="the package holds onnx"):
+        edgekit.load(path, engine="native")
+
+
+@pytest.mark.parametrize("threads", [-1, 257, 1.5, "2"])
+def test_number_of_threads_is_checked(path, threads):
+    with pytest.raises(UsageError, match="number of threads"):
+        edgekit.load(path, threads=threads)
+
+
+def test_run_equals_the_reference_from_many_threads(path):
+    expected = [reference(small_feeds(seed)) for seed in range(8)]
+    wrong = []
+    with edgekit.load(path) as model:
+
+        def work(seed):
+            for _ in range(20):
+                outputs = model.run(small_feeds(seed))
+                wrong.extend(k for k, v in outputs.items() if not np.allclose(v, expected[seed][k], atol=1e-5))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_self_test_passes_and_notices_a_machine_that_computes_something_else(path, tmp_path):
+    with edgekit.load(path) as model:
+        tested = model.self_test()
+        assert tested.passed and tested.samples == 2 and min(tested.sqnr_db.values()) > 100
+    onnx = Variant("onnx", "onnxruntime", None, ("variants/onnx/model.onnx",))
+    manifest = small_manifest((onnx,))
+    wrong = {name: array * 1.1 for name, array in reference(small_feeds()).items()}
+    members = {onnx.members[0]: small_network().SerializeToString()}
+    members |= golden_members(manifest, [GoldenSample(small_feeds(), wrong)], {"scores": 40.0})
+    write_package(tmp_path / "m.ekpkg", manifest, members)
+    with edgekit.load(tmp_path / "m.ekpkg") as model:
+        tested = model.self_test()
+        assert not tested.passed and tested.sqnr_db["scores"] < 25
+
+
+def test_self_test_needs_golden_data(tmp_path):
+    with edgekit.load(engine_package(tmp_path / "m.ekpkg", "onnxruntime")) as model:
+        with pytest.raises(InputError, match="no golden data"):
+            model.self_test()
+        assert {name: array.shape for name, array in model.example_feeds().items()} == {
+            "/image": (1, 3, 8, 8),
+            "bias": (1, 4),
+        }
+
+
+def test_sqnr_of_known_values():
+    signal = np.array([3.0, 4.0], np.float32)
+    assert sqnr_db(signal, signal) == float("inf")
+    assert sqnr_db(signal + np.float32([0.5, 0]), signal) == pytest.approx(20.0)
+    assert sqnr_db(np.array([np.nan, 4.0]), signal) == float("-inf")
+    assert sqnr_db(signal[:1], signal) == float("-inf")
+    assert sqnr_db(np.array([1.0]), np.array([0.0])) == float("-inf")
+
+
+def test_a_lost_device_is_told_and_its_session_thrown_away(path):
+    settings = {**FAST, "faults": "2:error,3:lost"}
+    with edgekit.load(path, engine="simulated", settings=settings, warm_up=False) as model:
+        assert model.run(small_feeds()).simulated
+        with pytest.raises(RetryableError):
+            model.run(small_feeds())
+        for _ in range(2):
+            with pytest.raises(DeviceLostError):
+                model.run(small_feeds())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"latency_ms": -1}, {"latency_ms": "soon"}, {"latency_ms": float("nan")}, {"speed": 3}, {"faults": "1"}],
+)
+def test_settings_of_the_simulated_engine_are_checked(path, settings):
+    with pytest.raises(UsageError) as caught:
+        edgekit.load(path, engine="simulated", settings=settings)
+    assert str(caught.value).isprintable()
+
+
+class _Session:
+    def __init__(self):
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
+
+def test_the_pool_lends_at_most_its_limit_within_the_deadline():
+    pool = SessionPool(_Session, 2)
+    with pool.lease() as first, pool.lease() as second:
+        assert first is not second
+        with pytest.raises(RetryableError, match="no session became free"), pool.lease(timeout_s=0.01):
+            pass
+    with pool.lease(timeout_s=0) as again:
+        assert again in (first, second)
+
+
+def test_the_pool_serves_waiting_threads_and_drains_on_close():
+    pool = SessionPool(_Session, 1)
+    order = []
+    held, go = threading.Event(), threading.Event()
+
+    def hold():
+        with pool.lease():
+            held.set()
+            go.wait()
+            order.append("held")
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    closer = threading.Thread(target=lambda: (pool.close(), order.append("closed")))
+    closer.start()
+    go.set()
+    thread.join()
+    closer.join()
+    pool.close()
+    assert order == ["held", "closed"]
+    with pytest.raises(FatalEngineError, match="closed"), pool.lease():
+        pass
+
+
+def test_a_session_that_failed_for_good_is_not_lent_again():
+    pool = SessionPool(_Session, 1)
+    with pytest.raises(FatalEngineError), pool.lease() as first:
+        raise FatalEngineError("broken")
+    with pool.lease(timeout_s=0) as second:
+        assert second is not first and first.closed
+
+
+def test_a_pool_whose_sessions_can_not_be_made_does_not_leak_its_places():
+    def fail():
+        raise DeviceError("gone")
+
+    pool = SessionPool(fail, 1)
+    for _ in range(3):
+        with pytest.raises(DeviceError), pool.lease(timeout_s=0):
+            pass
+
+
+def test_use_after_close(path):
+    model = edgekit.load(path)
+    model.close()
+    model.close()
+    with pytest.raises(FatalEngineError, match="closed"):
+        model.run(small_feeds())
+
+
+def test_leaving_with_a_run_in_progress_ends_cleanly(path):
+    """Models are drained at interpreter exit: a daemon thread inside the engine must not abort the process."""
+    script = f"""
+import sys, threading
+sys.path[:0] = {[p for p in sys.path if p.endswith("tests")]!r}
+import edgekit
+from builders.packages import small_feeds
+model = edgekit.load({str(path)!r}, engine=sys.argv[1])
+def forever():
+    while True:
+        try:
+            model.run(small_feeds())
+        except Exception:
+            return
+thread = threading.Thread(target=forever, daemon=True)
+thread.start()
+"""
+    for engine in ("onnxruntime", "openvino"):
+        ran = subprocess.run([sys.executable, "-c", script, engine], capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_manifest_is_the_one_in_the_file(path):
+    with edgekit.load(path) as model:
+        assert msgspec.structs.asdict(model.manifest)["source_name"] == "small.onnx"
+        assert model.inputs == model.manifest.inputs and model.outputs == model.manifest.outputs
