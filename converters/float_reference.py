@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,7 @@ class FloatReference:
         model: Model or its bytes.
         optimised: Whether ONNX Runtime may fuse operators; off is the plain reading of the model.
         threads: Threads within an operator.
+        deadline_s: Seconds after which a run is stopped.
 
     Raises:
         MissingDependencyError: onnxruntime is not installed.
@@ -45,13 +47,17 @@ class FloatReference:
         ModelError: The model is not valid.
     """
 
-    def __init__(self, model: ir.Model | bytes, *, optimised: bool = False, threads: int = 2) -> None:
+    def __init__(
+        self, model: ir.Model | bytes, *, optimised: bool = False, threads: int = 2, deadline_s: float = 120.0
+    ) -> None:
         try:
             import onnxruntime as ort
         except ImportError as error:
             raise MissingDependencyError(
                 "onnxruntime is not installed", hint='pip install "edgekit[convert]"'
             ) from error
+        self._run_options: Any = ort.RunOptions
+        self._deadline_s = deadline_s
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
@@ -71,15 +77,26 @@ class FloatReference:
         Raises:
             ModelError: The model can't run on these shapes.
         """
+        run_options = self._run_options()
+        # A hostile Loop may never end; ONNX Runtime looks at the flag between operators.
+        watch = threading.Timer(self._deadline_s, setattr, (run_options, "terminate", True))
+        watch.daemon = True
+        watch.start()
         try:
-            values = self._session.run(None, {name: feeds[name] for name in self.input_names})
+            values = self._session.run(None, {name: feeds[name] for name in self.input_names}, run_options)
         except KeyError as error:
             raise ModelError("a sample lacks an input", got=list(feeds), expected=self.input_names) from error
         except Exception as error:
+            if run_options.terminate:
+                raise ModelError(
+                    "the model did not finish", got=f"{self._deadline_s:g} s", hint="does it loop without end?"
+                ) from error
             shapes = ", ".join(f"{k}={'x'.join(map(str, v.shape))}" for k, v in feeds.items())
             raise ModelError(
                 "the model does not run at this shape", where=shapes, got=_first_line(error), hint="try another --shape"
             ) from error
+        finally:
+            watch.cancel()
         return {name: np.asarray(value) for name, value in zip(self.output_names, values, strict=True)}
 
 

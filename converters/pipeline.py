@@ -14,7 +14,7 @@ import msgspec
 from edgekit import __version__
 from edgekit.converters.labels import resolve_labels
 from edgekit.converters.options import ConvertOptions, recipe_toml
-from edgekit.converters.prepare import Prepared, prepare
+from edgekit.converters.prepare import Prepared, is_quantized, prepare
 from edgekit.converters.preprocessing import resolve_postprocess
 from edgekit.converters.quantization import QuantizeOptions, quantize
 from edgekit.converters.variants import (
@@ -86,6 +86,8 @@ def _check_output(output: Path) -> None:
 
 def _graph(options: ConvertOptions, prepared: Prepared) -> Graph:
     """Quantizes, or leaves the graph in float."""
+    if is_quantized(prepared.model):
+        return Graph(prepared.model, prepared.input_buckets, (), quantized=True)
     if options.precision != "fp32" and prepared.calibration is not None:
         chosen = QuantizeOptions(
             seed=options.seed,

@@ -15,8 +15,16 @@ from edgekit.converters.float_reference import FloatReference
 from edgekit.converters.importers import ImportedModel, import_model
 from edgekit.converters.options import ConvertOptions
 from edgekit.converters.passes._pass import NumericGate, PassContext, PassRecord, check_skippable, run_passes
+from edgekit.converters.passes.graph_edit import all_nodes, is_op
 from edgekit.converters.passes.order import NORMALISE, OPTIMISE
-from edgekit.converters.passes.shapes import ShapePlan, fix_inputs, infer_shapes, plan_shapes, specialise
+from edgekit.converters.passes.shapes import (
+    ShapePlan,
+    check_value_sizes,
+    fix_inputs,
+    infer_shapes,
+    plan_shapes,
+    specialise,
+)
 from edgekit.converters.preprocessing import resolve_preprocess
 from edgekit.errors import UnsupportedError
 from edgekit.package.specs import Layout, PreprocessSpec, TensorSpec
@@ -25,6 +33,7 @@ HELD_OUT_SHARE = 0.2
 MAX_HELD_OUT = 64
 RANDOM_SAMPLES = 4
 _GATE_SAMPLES = 2
+_NUMPY_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 _DTYPES = ("float32", "uint8", "int8", "int32", "int64", "bool")
 
 
@@ -76,9 +85,12 @@ def prepare(options: ConvertOptions) -> Prepared:
     imported = import_model(options.model)
     model = imported.model
     context = PassContext()
-    reference = FloatReference(model, optimised=True)
+    # A QDQ model is read plainly: fused INT8 kernels of ONNX Runtime may saturate on this CPU.
+    reference = FloatReference(model, optimised=not is_quantized(model))
+    plain = FloatReference(model)
     _drop_overridable_inputs(model)
     plan = plan_shapes(model, options.shapes, context.notes)
+    check_value_sizes(model, plan)
     inputs = _input_specs(model, plan, preprocess)
     calibration, held_out = _samples(options, inputs, plan, preprocess)
     random_samples = calibration is None
@@ -86,7 +98,10 @@ def prepare(options: ConvertOptions) -> Prepared:
         context.notes.extend(calibration.notes)
         if len(calibration) == 1:
             context.notes.append("one sample serves both calibration and verification: the figures are too kind")
-    gate = NumericGate(reference, [held_out.load(i) for i in held_out.indices[:_GATE_SAMPLES]])
+    _note_quantized(model, context.notes)
+    gate = NumericGate(plain, [held_out.load(i) for i in held_out.indices[:_GATE_SAMPLES]])
+    if not gate.finite:
+        context.notes.append("the float model itself gives NaN or infinity on a sample; engines are held to the same")
     records = run_passes(model, NORMALISE, gate, context, _in(NORMALISE, options.skip_passes), options.progress)
     fix_inputs(model, plan)
     records += run_passes(model, OPTIMISE, gate, context, _in(OPTIMISE, options.skip_passes), options.progress)
@@ -109,6 +124,16 @@ def prepare(options: ConvertOptions) -> Prepared:
     )
 
 
+def is_quantized(model: ir.Model) -> bool:
+    """Tells whether a model came in QDQ form already."""
+    return any(is_op(node, "QuantizeLinear") for node in all_nodes(model))
+
+
+def _note_quantized(model: ir.Model, notes: list[str]) -> None:
+    if is_quantized(model):
+        notes.append("the model came with QuantizeLinear nodes: it is converted as it is, not quantized again")
+
+
 def _in(passes: Sequence[object], names: Sequence[str]) -> list[str]:
     known = {getattr(p, "name", "") for p in passes}
     return [name for name in names if name in known]
@@ -126,8 +151,6 @@ def _input_specs(model: ir.Model, plan: ShapePlan, preprocess: PreprocessSpec | 
         name = str(value.name)
         shape = tuple(plan.symbols.get((name, axis), size) for axis, size in enumerate(plan.shapes[0][name]))
         specs.append(TensorSpec(name, _dtype(value), shape, _layout(shape, preprocess)))
-    if not specs:
-        raise UnsupportedError("the model has no inputs", hint="there is nothing to run it on")
     return tuple(specs)
 
 
@@ -142,7 +165,7 @@ def _layout(shape: tuple[int | str, ...], preprocess: PreprocessSpec | None) -> 
 
 
 def _dtype(value: ir.Value) -> str:
-    name = value.dtype.numpy().name if value.dtype is not None else "unknown"
+    name = "unknown" if value.dtype is None else _NUMPY_NAMES.get(value.dtype.name, value.dtype.name.lower())
     if name not in _DTYPES:
         raise UnsupportedError(
             "this dtype can't cross run()",

@@ -92,6 +92,12 @@ class NumericGate:
         moved = [reference.run(_moved_by_one_ulp(sample)) for sample in self._samples]
         self.rounding = max(map(_largest_error, self._expected, moved), default=0.0)
 
+    @property
+    def finite(self) -> bool:
+        """Whether every value that the reference gave is a finite number."""
+        arrays = [array for outputs in self._expected for array in outputs.values()]
+        return all(bool(np.isfinite(a).all()) for a in arrays if np.issubdtype(a.dtype, np.floating))
+
     def limit(self, tolerance: float) -> float:
         """Returns the largest error to accept: the tolerance, or more where rounding alone moves the outputs more."""
         return max(tolerance, min(_ROUNDING_FACTOR * self.rounding, _LARGEST_LIMIT))

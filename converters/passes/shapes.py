@@ -6,6 +6,7 @@ one bucket, at any stage of the conversion.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from edgekit.converters.float_reference import model_bytes
 from edgekit.converters.passes._pass import Pass, PassContext
 from edgekit.converters.passes.dead_nodes import DEAD_NODES
 from edgekit.converters.passes.fold_constants import fold_constants
-from edgekit.converters.passes.graph_edit import all_nodes, forget_names
-from edgekit.errors import ModelError, UsageError
+from edgekit.converters.passes.graph_edit import all_nodes, forget_names, static_shape
+from edgekit.errors import ModelError, UnsupportedError, UsageError
 
 _MAX_DIM = 1 << 24
 _MAX_BUCKETS = 64
+_MAX_VALUE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ def plan_shapes(model: ir.Model, requested: Sequence[str], notes: list[str]) -> 
     Raises:
         UsageError: An entry can't be read, names no input, or contradicts the model.
         ModelError: Symbolic dims remain; they are listed.
+        UnsupportedError: The model has no inputs.
     """
+    if not model.graph.inputs:
+        raise UnsupportedError("the model has no inputs", hint="there is nothing to run it on")
     wanted = _parse(model, requested)
     options: dict[str, list[tuple[int, ...]]] = {}
     missing: list[str] = []
@@ -161,6 +166,36 @@ def _volume(shape: tuple[int, ...]) -> int:
 def _symbol(value: ir.Value, axis: int) -> str:
     own = _own_shape(value)[axis]
     return own if isinstance(own, str) and own.isidentifier() else f"{value.name}_dim{axis}"
+
+
+def check_value_sizes(model: ir.Model, plan: ShapePlan, limit_bytes: int = _MAX_VALUE_BYTES) -> None:
+    """Refuses a model that would fill the memory, before anything runs it.
+
+    Args:
+        model: Before the passes; not changed.
+        plan: Its largest bucket is looked at.
+        limit_bytes: Most bytes of one value.
+
+    Raises:
+        ModelError: A value is larger; the message names its node.
+    """
+    trial = model.clone()
+    for value in trial.graph.inputs:
+        value.shape = ir.Shape(plan.shapes[-1][str(value.name)])
+    infer_shapes(trial)
+    for node in all_nodes(trial):
+        for value in node.outputs:
+            shape = static_shape(value)
+            if shape is None or value.dtype is None or value.dtype == ir.DataType.STRING:
+                continue
+            size = math.prod(shape) * value.dtype.itemsize
+            if size > limit_bytes:
+                raise ModelError(
+                    "a value would be too large",
+                    where=f"{node.op_type} {node.name}",
+                    got=f"{'x'.join(map(str, shape))}, {size / 2**30:.1f} GiB",
+                    expected=f"at most {limit_bytes / 2**30:g} GiB",
+                )
 
 
 def fix_inputs(model: ir.Model, plan: ShapePlan) -> None:

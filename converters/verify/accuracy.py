@@ -93,6 +93,9 @@ class _Sums:
 
     def add(self, reference: Array, candidate: Array, sample: str) -> None:
         a, b = reference.astype(np.float64).ravel(), candidate.astype(np.float64).ravel()
+        # Infinities and NaN that both give are no error and would hide everything else.
+        same = ~np.isfinite(a) & ((a == b) | (np.isnan(a) & np.isnan(b)))
+        a, b = a[~same], b[~same]
         difference = a - b
         signal, noise = float(a @ a), float(difference @ difference)
         self.signal += signal

@@ -3,8 +3,9 @@
 0..100, 100 being full agreement with the float model; no labels are needed.
 
 - classify: share of samples with the same best class.
-- detect: F1 of cells whose best score reaches the threshold, a hit needing the same class and, where the outputs
-  hold boxes, an overlap (intersection over union) of at least 0.5.
+- detect: F1 of cells whose best score reaches the threshold in one model and at least half of it in the other (so that
+  scores next to the threshold do not count as losses), with the same class and, where the outputs hold boxes, an
+  overlap (intersection over union) of at least 0.5.
 - text-detect: F1 (Dice) of the pixels above the threshold.
 - text-recognize: 1 - edit distance / length of the greedy CTC reading, over all samples.
 - raw: 100 times the cosine of the worst output.
@@ -71,11 +72,14 @@ class Agreement:
         threshold = self.postprocess.score_threshold
         boxes_a, scores_a = _boxes_and_scores(expected, self.postprocess.form)
         boxes_b, scores_b = _boxes_and_scores(got, self.postprocess.form)
-        found_a, found_b = scores_a.max(axis=-1) >= threshold, scores_b.max(axis=-1) >= threshold
-        same = found_a & found_b & (scores_a.argmax(axis=-1) == scores_b.argmax(axis=-1))
+        best_a, best_b = scores_a.max(axis=-1), scores_b.max(axis=-1)
+        same = scores_a.argmax(axis=-1) == scores_b.argmax(axis=-1)
         if boxes_a is not None and boxes_b is not None:
             same &= overlap(boxes_a, boxes_b) >= _OVERLAP
-        self._count(2.0 * float(same.sum()), float(found_a.sum() + found_b.sum()))
+        found_a, found_b = best_a >= threshold, best_b >= threshold
+        recalled = float((found_a & same & (best_b >= threshold / 2)).sum())
+        confirmed = float((found_b & same & (best_a >= threshold / 2)).sum())
+        self._count(recalled + confirmed, float(found_a.sum() + found_b.sum()))
 
     def result(self, parts: tuple[PartAccuracy, ...]) -> float | None:
         """Returns 0..100; for raw outputs from the parts' cosines; None when nothing was there to agree on."""

@@ -192,6 +192,50 @@ def test_bad_models_write_nothing(options, net, tmp_path):
     failing(options(), ModelError, tmp_path)
 
 
+SMALL_MODELS = [
+    ("g (float[1] x) => (float[n,m] y) { t = ConstantOfShape (s) y = Add (x, t) }", [100000, 100000], "37.3 GiB"),
+    ("g (float[3,4] x) => (int64[2,n] y) { k = Reshape (x, s) y = NonZero (k) }", [3, 4], "depends on the data"),
+    ("g (float16[3,4] x) => (float16[3,4] y) { y = Reshape (x, s) }", [3, 4], "float16"),
+    ("g (string[3] x) => (string[3] y) { y = Reshape (x, s) }", [3], "string"),
+    ("g () => (float[3] y) { y = ConstantOfShape (s) }", [3], "no inputs"),
+]
+
+
+@pytest.mark.parametrize("text, shape, word", SMALL_MODELS)
+def test_models_that_can_not_be_served_are_refused(options, net, tmp_path, text, shape, word):
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{text}')
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(shape), "s"))
+    onnx.save(proto, net)
+    assert word in failing(options(precision="fp32", calibration=None), ModelError, tmp_path)
+
+
+def test_an_endless_loop_is_stopped():
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[1] x) => (float[1] y)
+        { y = Loop (trip, c, x) <body = b (int64 i, bool ci, float[1] a) => (bool co, float[1] o)
+            { co = Identity(ci) o = Mul (a, a) } > }"""
+    proto = onnx.parser.parse_model(text)
+    for name, value in (("trip", np.array(1 << 60)), ("c", np.array(True))):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    reference = FloatReference(proto.SerializeToString(), deadline_s=0.5)
+    with pytest.raises(ModelError, match="did not finish"):
+        reference.run({"x": np.ones(1, np.float32)})
+
+
+def test_a_model_in_qdq_form_is_converted_as_it_is(options, net, samples, tmp_path):
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[1,3,16,16] image) => (float[1,2,16,16] y)
+        { q = QuantizeLinear (image, s, z) d = DequantizeLinear (q, s, z) k = DequantizeLinear (w, ws)
+          c = Conv (d, k) p = QuantizeLinear (c, s, z) y = DequantizeLinear (p, s, z) }"""
+    proto = onnx.parser.parse_model(text)
+    weight = np.random.default_rng(0).integers(-127, 128, (2, 3, 1, 1)).astype(np.int8)
+    values = {"s": np.float32(0.02), "z": np.int8(3), "w": weight, "ws": np.float32(0.01)}
+    for name, value in values.items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
+    onnx.save(proto, net)
+    result = convert(options(engines=("native",), precision="auto"))
+    assert result.report.engines[0].parts[0].sqnr_db > 60
+    assert any("QuantizeLinear" in note for note in result.notes)
+
+
 def test_no_folder_to_write_to(options, tmp_path):
     with pytest.raises(StorageError, match="no such folder"):
         convert(options(output=tmp_path / "none" / "net.ekpkg"))

@@ -60,6 +60,14 @@ def test_equal_and_broken_outputs_stay_finite():
     assert all(np.isfinite(v) for v in msgspec.to_builtins(broken).values() if isinstance(v, float))
 
 
+def test_infinities_of_the_float_model_are_no_error():
+    array = np.array([[1.0, -np.inf, np.nan, 2.0]], np.float32)
+    near = np.array([[1.1, -np.inf, np.nan, 2.0]], np.float32)
+    assert figures([array], [array]).sqnr_db == CAP_DB
+    assert figures([array], [near]).sqnr_db == pytest.approx(10 * np.log10(5 / 0.01), abs=0.01)
+    assert figures([array], [np.ones_like(array)]).sqnr_db == -CAP_DB
+
+
 def test_boxes_do_not_hide_the_scores():
     """Fault "all detection scores 0 after int8: one scale for boxes and scores"."""
     output = np.concatenate([np.full((1, 4, 10), 300.0), np.full((1, 2, 10), 0.9)], 1).astype(np.float32)
@@ -112,6 +120,11 @@ def test_agreement_of_detections_and_masks():
     assert agreement(detect, output, output) == 100
     assert agreement(detect, output, moved) == pytest.approx(50)
     assert agreement(detect, output * 0, output * 0) is None
+    near = output.copy()
+    near[0, 4] = [0.24, 0.1, 0.26, 0.0]
+    assert agreement(detect, output, near) == 100
+    near[0, 4, 0] = 0.1
+    assert agreement(detect, output, near) == pytest.approx(100 * 2 / 3)
     mask = PostprocessSpec(task="text-detect", form="dbnet", score_threshold=0.3)
     a = np.array([[[[0.9, 0.9, 0.0, 0.0]]]])
     b = np.array([[[[0.9, 0.0, 0.9, 0.0]]]])
