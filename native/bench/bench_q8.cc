@@ -6,12 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <string>
 #include <vector>
 
-#include "core/cpu_features.h"
-#include "kernels/op.h"
+#include "bench/bench_op.h"
 #include "kernels/roofline/roofline.h"
 
 namespace edgekit::bench {
@@ -32,47 +29,9 @@ constexpr Layer kLayers[] = {
 #undef EK_DEPTHWISE_LAYER
 };
 
-struct Options {
-  Isa isa = best_isa();
-  int threads = 1;
-  std::string filter;
+struct Options : BenchOptions {
   bool lut = false;
 };
-
-TensorView dense(void* data, Dtype dtype, std::initializer_list<int32_t> dims) {
-  TensorView v;
-  v.data = data;
-  v.dtype = dtype;
-  for (const int32_t dim : dims) v.dims[v.rank++] = dim;
-  int64_t stride = 1;
-  for (int i = v.rank - 1; i >= 0; --i) {
-    v.strides[i] = stride;
-    stride *= v.dims[i];
-  }
-  return v;
-}
-
-// With one thread the CPU time of that thread, so that a busy machine disturbs less; else the time on the wall.
-double now_ns(int threads) {
-  timespec now{};
-  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
-// The best time of one run over 300 ms.
-template <typename Run>
-double best_ns(int threads, Run&& run) {
-  double best = 1e30;
-  const double stop = now_ns(threads) + 3e8;
-  double begin = now_ns(threads);
-  do {
-    run();
-    const double end = now_ns(threads);
-    best = std::min(best, end - begin);
-    begin = end;
-  } while (begin < stop);
-  return best;
-}
 
 // What the cores can do at best, in multiply-accumulates a nanosecond, timed as the layers are: one core times threads.
 double peak_macs_per_ns(const Options& options) {
@@ -124,17 +83,7 @@ class LayerRun {
     const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
     const OpArgs args{inputs, 6, outputs, 1, attributes};
     const OpDef& op = layer_.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
-    if (const Status status = op.check(args); !status.is_ok()) {
-      std::fprintf(stderr, "%s: %s\n", layer_.name, status.message().c_str());
-      std::exit(1);
-    }
-    std::vector<std::byte> scratch(op.scratch_bytes(args, options.threads, options.isa) + 64);
-    auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
-    RunContext context{ThreadPool::process(), options.threads, aligned, options.isa};
-    ThreadPool::process().begin_burst();
-    const double ns = best_ns(options.threads, [&] { (void)op.run(args, context).is_ok(); });
-    ThreadPool::process().end_burst();
-    return ns;
+    return best_op_ns(layer_.name, op, args, options);
   }
 
  private:
@@ -176,24 +125,12 @@ class LayerRun {
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i < count; ++i) {
-    const std::string key = arguments[i];
-    const std::string value = i + 1 < count ? arguments[i + 1] : "";
-    if (key == "--lut") {
-      options.lut = true;
-    } else if (key == "--isa" && parse_isa(value).is_ok()) {
-      options.isa = parse_isa(value).value(), ++i;
-    } else if (key == "--threads" && std::atoi(value.c_str()) > 0) {
-      options.threads = std::atoi(value.c_str()), ++i;
-    } else if (key == "--filter") {
-      options.filter = value, ++i;
-    } else {
+    if (take_option(count, arguments, i, options)) continue;
+    if (std::strcmp(arguments[i], "--lut") != 0) {
       std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]\n");
       std::exit(2);
     }
-  }
-  if (const Status status = check_isa_supported(options.isa); !status.is_ok()) {
-    std::fprintf(stderr, "%s\n", status.message().c_str());
-    std::exit(2);
+    options.lut = true;
   }
   return options;
 }

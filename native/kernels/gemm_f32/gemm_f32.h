@@ -12,23 +12,34 @@ namespace edgekit {
 
 inline constexpr int kMostTileRows = 12;      // the greatest mr of any table
 inline constexpr int kMostPanelColumns = 32;  // the greatest nr
+inline constexpr int kMostBlockTiles = 16;    // tiles of rows that go through a panel together
+inline constexpr int kMostBlockRows = kMostBlockTiles * kMostTileRows;
 
-// One tile of a product: out[r][c] = init[c] + sum over k, ascending, of a[r][k] * b[k * b_step + c], each step one
-// fused multiply-add. out is [rows][nr], dense.
-struct GemmTile {
-  const float* const* a;  // `rows` pointers to `depth` dense floats
-  const float* b;         // each row nr floats
-  int64_t b_step;
-  const float* init;  // nr floats
-  int64_t depth;
-  int rows;  // 1 to mr
-  int nr;    // the table's; the scalar table takes any
-};
-
-// What happens to `columns` results of a row before they are stored: y = act(v) + r, or act(v + r).
+// What happens to results before they are stored: y = act(v * scale) + r, or act(v * scale + r).
 struct GemmEpilogue {
   ActivationSpec act;  // has_vector_form()
   bool add_before_act;
+  float scale = 1.0f;
+};
+
+// One tile of a product: sums[r][c] = init[r * init_step + c] + sum over k, ascending, of a[r][k] * b[k][c], each step
+// one fused multiply-add. A row of a is `runs` runs of `depth` dense floats, a_run_step apart, the first at
+// a[r] + a_offset; a row of b has nr floats, b_step apart. The sums go raw to `partial` ([rows][nr], dense) when that
+// is not null, otherwise the first `columns` of each row through the epilogue to y[r].
+struct GemmTile {
+  const float* const* a;
+  int64_t a_offset, runs, depth, a_run_step;
+  const float* b;
+  int64_t b_step;
+  const float* init;
+  int64_t init_step;
+  int rows;  // 1 to mr
+  int nr;    // the table's; the scalar table takes any
+  int columns;
+  float* partial;
+  const GemmEpilogue* epilogue;
+  float* const* y;
+  const float* const* residual;  // rows beside y; null: none
 };
 
 // One run of output pixels of a depthwise convolution whose windows have the same taps inside the image.
@@ -48,9 +59,7 @@ struct DepthwiseRun {
 struct GemmF32Kernels {
   int nr;  // columns of a panel; 0: any
   int mr;  // rows of a tile
-  void (*tile)(const GemmTile& tile, float* out) noexcept;
-  // y[i] = epilogue(v[i], residual[i]) for i < columns; residual may be null.
-  void (*finish)(const GemmEpilogue& epilogue, const float* v, const float* residual, float* y, int columns) noexcept;
+  void (*tile)(const GemmTile& tile) noexcept;
   void (*depthwise)(const GemmEpilogue& epilogue, const DepthwiseRun& run) noexcept;
 };
 

@@ -7,18 +7,26 @@ namespace edgekit {
 namespace scalar {
 namespace {
 
-void tile(const GemmTile& tile, float* out) noexcept {
+constexpr int kScalarRows = 4;
+
+void tile(const GemmTile& tile) noexcept {
+  float sums[kScalarRows * kMostPanelColumns];
   for (int r = 0; r < tile.rows; ++r) {
-    float* sums = out + r * tile.nr;
-    for (int c = 0; c < tile.nr; ++c) sums[c] = tile.init[c];
-    for (int64_t k = 0; k < tile.depth; ++k) {
-      const float* b = tile.b + k * tile.b_step;
-      for (int c = 0; c < tile.nr; ++c) sums[c] = fma(tile.a[r][k], b[c], sums[c]);
+    float* row = sums + r * tile.nr;
+    for (int c = 0; c < tile.nr; ++c) row[c] = tile.init[r * tile.init_step + c];
+    const float* b = tile.b;
+    for (int64_t run = 0; run < tile.runs; ++run) {
+      const float* a = tile.a[r] + tile.a_offset + run * tile.a_run_step;
+      for (int64_t k = 0; k < tile.depth; ++k, b += tile.b_step) {
+        for (int c = 0; c < tile.nr; ++c) row[c] = fma(a[k], b[c], row[c]);
+      }
     }
   }
+  if (tile.partial == nullptr) return finish_rows(tile, sums);
+  std::memcpy(tile.partial, sums, static_cast<size_t>(tile.rows * tile.nr) * sizeof(float));
 }
 
-constexpr GemmF32Kernels kGemmF32Kernels = {0, 4, tile, finish, depthwise};
+constexpr GemmF32Kernels kGemmF32Kernels = {0, kScalarRows, tile, depthwise};
 
 }  // namespace
 

@@ -35,15 +35,14 @@ struct Product {
   int64_t block_rows;  // rows of a that go together
 };
 
-constexpr int64_t kBlockFloats = 24 * 1024;  // a block of a in the second-level cache
-constexpr int64_t kMostBlockRows = 16 * kMostTileRows;
+constexpr int64_t kBlockFloats = 64 * 1024;  // a block of a in the second-level cache
 
 Product product_of(const OpArgs& args, int tile_rows) {
   const TensorView &a = args.in(0), &b = args.in(1), &y = args.out(0);
   const int m = a.rank - 2, n = a.rank - 1;
   Product p = {y.dims[m],    y.dims[n],    a.dims[n],    a.strides[m], a.strides[n],
                b.strides[m], b.strides[n], y.strides[m], y.strides[n], 0};
-  const int64_t tiles = std::max<int64_t>(1, std::min<int64_t>(16, kBlockFloats / p.k / tile_rows));
+  const int64_t tiles = std::max<int64_t>(1, std::min<int64_t>(kMostBlockTiles, kBlockFloats / p.k / tile_rows));
   p.block_rows = std::min(tiles * tile_rows, p.m);
   return p;
 }
@@ -99,26 +98,43 @@ void locate_rows(const Product& p, const float* a, int64_t first, int64_t count,
   for (int64_t r = 0; r < count; ++r) rows[r] = packed + r * p.k;
 }
 
-void store_row(const float* v, float alpha, float* y, int64_t step, int64_t columns) {
-  for (int64_t c = 0; c < columns; ++c) y[c * step] = alpha * v[c];
+// A tile of results with any steps from one column to the next.
+void scatter(const float* sums, const Product& p, int rows, int nr, int64_t columns, float* y) {
+  for (int r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) y[r * p.y_m + c * p.y_n] = sums[r * nr + c];
+  }
 }
 
 // A block of rows times the panels [begin, end).
 void run_block(const GemmF32Kernels& kernels, const Product& p, float alpha, const float* b, float* y,
                const float* const* rows, int64_t count, int64_t begin, int64_t end, float* panel) {
   const int nr = panel_columns(kernels);
+  const GemmEpilogue epilogue = {{}, false, alpha};
   const float init[kMostPanelColumns] = {};
-  float out[kMostTileRows * kMostPanelColumns];
+  float results[kMostTileRows * kMostPanelColumns];
+  float* places[kMostTileRows];
+  const bool stores_in_place = p.y_n == 1;
   for (int64_t index = begin; index < end; ++index) {
     const int64_t first = index * nr, columns = std::min<int64_t>(nr, p.n - first);
     const bool in_place = reads_b_in_place(p, columns, nr, kernels.mr);
     if (!in_place) pack_panel(p, b, first, columns, nr, panel);
     for (int64_t r = 0; r < count; r += kernels.mr) {
-      const int tile_rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - r));
-      kernels.tile({rows + r, in_place ? b + first : panel, in_place ? p.b_k : nr, init, p.k, tile_rows, nr}, out);
-      for (int i = 0; i < tile_rows; ++i) {
-        store_row(out + i * nr, alpha, y + (r + i) * p.y_m + first * p.y_n, p.y_n, columns);
-      }
+      GemmTile tile = {};
+      tile.rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - r));
+      tile.a = rows + r;
+      tile.runs = 1;
+      tile.depth = p.k;
+      tile.b = in_place ? b + first : panel;
+      tile.b_step = in_place ? p.b_k : nr;
+      tile.init = init;
+      tile.nr = nr;
+      tile.columns = static_cast<int>(columns);
+      tile.epilogue = &epilogue;
+      tile.y = places;
+      float* const to = y + r * p.y_m + first * p.y_n;
+      for (int i = 0; i < tile.rows; ++i) places[i] = stores_in_place ? to + i * p.y_m : results + i * nr;
+      kernels.tile(tile);
+      if (!stores_in_place) scatter(results, p, tile.rows, nr, columns, to);
     }
   }
 }

@@ -1,7 +1,5 @@
 // lstm: the input part of all gates is one product over all steps, then each step adds the product of the last hidden
 // state. A gate is (bias + x W) + h R, each product summed by ascending fused multiply-adds.
-#include <cstring>
-
 #include "kernels/copy/transpose.h"
 #include "kernels/gemm_f32/gemm_f32.h"
 #include "kernels/op.h"
@@ -102,15 +100,25 @@ void pack_panel(const Plan& p, const float* matrix, int64_t depth, int64_t panel
 // out[row][panel's columns] = init + rows . panel, for `count` dense rows; out rows are gate_floats apart.
 void multiply_panel(const GemmF32Kernels& kernels, const Plan& p, const float* rows, int64_t count, int64_t depth,
                     const float* panel, const float* init, float* out) {
-  float tile_out[kMostTileRows * kMostPanelColumns];
+  const GemmEpilogue epilogue = {};
   const float* pointers[kMostTileRows];
+  float* places[kMostTileRows];
   for (int64_t first = 0; first < count; first += kernels.mr) {
-    const int tile_rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - first));
-    for (int r = 0; r < tile_rows; ++r) pointers[r] = rows + (first + r) * depth;
-    kernels.tile({pointers, panel, p.nr, init, depth, tile_rows, p.nr}, tile_out);
-    for (int r = 0; r < tile_rows; ++r) {
-      std::memcpy(out + (first + r) * p.gate_floats, tile_out + r * p.nr, static_cast<size_t>(p.nr) * sizeof(float));
+    GemmTile tile = {};
+    tile.rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - first));
+    for (int r = 0; r < tile.rows; ++r) {
+      pointers[r] = rows + (first + r) * depth;
+      places[r] = out + (first + r) * p.gate_floats;
     }
+    tile.a = pointers;
+    tile.runs = 1;
+    tile.depth = depth;
+    tile.b = panel;
+    tile.b_step = tile.nr = tile.columns = p.nr;
+    tile.init = init;
+    tile.epilogue = &epilogue;
+    tile.y = places;
+    kernels.tile(tile);
   }
 }
 
