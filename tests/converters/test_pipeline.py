@@ -232,7 +232,9 @@ def test_a_model_in_qdq_form_is_converted_as_it_is(options, net, samples, tmp_pa
         proto.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
     onnx.save(proto, net)
     result = convert(options(engines=("native",), precision="auto"))
-    assert result.report.engines[0].parts[0].sqnr_db > 60
+    figures = result.report.engines[0].parts[0]
+    assert figures.sqnr_db > 40
+    assert figures.max_abs < 0.02 * 1.01, "at most one step: ties, since ONNX Runtime sums in float"
     assert any("QuantizeLinear" in note for note in result.notes)
 
 
