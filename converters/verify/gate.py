@@ -23,8 +23,8 @@ class Floor(msgspec.Struct, frozen=True):
 
 
 FLOORS = {"fp32": Floor(30.0, 0.999), "int8": Floor(8.0, 0.93)}
-"""Defaults by precision. In float only the order of sums differs, which a deep net with a saturated output can amplify to
-some 40 dB. The INT8 floors let through what still works and stop what is broken: an output that one shared scale has
+"""Defaults by precision. In float only the order of sums differs, which a deep net with a saturated output can amplify
+to some 40 dB. The INT8 floors let through what still works and stop what is broken: an output that one shared scale has
 wiped out has 0 dB."""
 
 _FLAT = 1e-4
