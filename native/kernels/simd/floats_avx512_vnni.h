@@ -27,8 +27,8 @@ inline Floats max_of(Floats a, Floats b) { return _mm512_max_ps(a, b); }
 inline Floats min_of(Floats a, Floats b) { return _mm512_min_ps(a, b); }
 inline Floats sqrt(Floats a) { return _mm512_sqrt_ps(a); }
 inline Floats round_even(Floats a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-inline Floats floor(Floats a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
-inline Floats ceil(Floats a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+inline Floats floor(Floats a) { return _mm512_floor_ps(a); }
+inline Floats ceil(Floats a) { return _mm512_ceil_ps(a); }
 
 inline Ints int_splat(int32_t a) { return _mm512_set1_epi32(a); }
 inline Ints to_int(Floats a) { return _mm512_cvtps_epi32(a); }
