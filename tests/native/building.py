@@ -25,7 +25,7 @@ def _run(command: list[str]) -> None:
 def configure(folder: Path, options: list[str]) -> Path:
     """Configures the native tests in a folder; gives the folder."""
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    base = [f"-DPython_EXECUTABLE={sys.executable}", "-DEDGEKIT_PYTHON=OFF", "-DEDGEKIT_TESTS=ON"]
+    base = [f"-DPython_EXECUTABLE={sys.executable}", "-DEDGEKIT_PYTHON=OFF", "-DEDGEKIT_TESTS=ON", "-DEDGEKIT_TOOLS=ON"]
     _run(["cmake", "-S", str(ROOT), "-B", str(folder), *generator, *base, *options])
     return folder
 
