@@ -222,6 +222,13 @@ class PlanBuilder:
             order = channels_last_order(len(want.dims))
         return self.temporary(replace(want, order=order), value.name or "")
 
+    def new_seen_as(self, value: ir.Value, want: Want, dims: Dims) -> tuple[View, View]:
+        """A place for a value, and the same place seen with other dims of as many elements."""
+        view = self.new(value, replace(want, accept=lambda place: place.reshaped(dims) is not None))
+        seen = view.reshaped(dims)
+        assert seen is not None  # what accept let pass, or dense
+        return view, seen
+
     def temporary(self, want: Want, name: str = "") -> View:
         """Memory that no value of the graph owns."""
         elements = int(np.prod(want.dims, dtype=np.int64))

@@ -9,11 +9,12 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.float_tail import FloatTail, match_float_tail
 from edgekit.converters.lowering.packing import pack_conv_f32, pack_conv_q8, pack_depthwise
 from edgekit.converters.lowering.quantized_tail import QuantizedTail, match_quantized_tail
-from edgekit.converters.lowering.views import Dims, View, Want
+from edgekit.converters.lowering.views import Dims, View, Want, channels_last_order
 from edgekit.converters.lowering.weights import NotQuantizedError, QuantizedWeights
 
 ToImage = Callable[[View], View | None]
@@ -116,6 +117,23 @@ def as_image(build: PlanBuilder, view: View) -> View:
 def image_view(view: View) -> View:
     """[N, C, H, W] or [N, C, W] -> [N, H, W, C] without a copy, whatever the strides."""
     return (view.with_axis(2) if view.rank == 3 else view).permuted(NHWC)
+
+
+def image_product(node: ir.Node, x: View) -> Product:
+    """The product that a convolution of any kind is."""
+    dims = graph.dims_of(node.outputs[0])
+    return Product(node, x, node.outputs[0], dims, channels_last_order(len(dims)), image_view)
+
+
+def quantized_or_float(
+    build: PlanBuilder, node: ir.Node, quantized: Callable[[], None], floating: Callable[[], None]
+) -> None:
+    """Lowers a product to INT8, or where that can't be to float, and notes why."""
+    try:
+        quantized()
+    except NotQuantizedError as reason:
+        build.notes[node] = str(reason)
+        floating()
 
 
 def quantized_destination(build: PlanBuilder, product: Product) -> Destination:

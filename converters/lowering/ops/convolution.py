@@ -10,16 +10,15 @@ from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.products import (
     Geometry,
-    Product,
     as_image,
     emit_float,
     emit_quantized,
     float_destination,
-    image_view,
+    image_product,
     quantized_destination,
+    quantized_or_float,
 )
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
-from edgekit.converters.lowering.views import View, channels_last_order
 from edgekit.converters.lowering.weights import NotQuantizedError, float_bias, quantized_weights, signed_values
 from edgekit.converters.lowering.windows import window_of
 
@@ -36,20 +35,13 @@ def _geometry(node: ir.Node) -> Geometry:
     return Geometry(groups, window.kernel, window.stride, window.dilation, window.pads_begin)
 
 
-def _product(node: ir.Node, x: View) -> Product:
-    dims = graph.dims_of(node.outputs[0])
-    return Product(node, x, node.outputs[0], dims, channels_last_order(len(dims)), image_view)
-
-
 @lowers("Conv")
 def lower_conv(build: PlanBuilder, node: ir.Node) -> None:
     """Conv over one or two spatial axes."""
     geometry = _geometry(node)
-    try:
-        _lower_quantized(build, node, geometry)
-    except NotQuantizedError as reason:
-        build.notes[node] = str(reason)
-        _lower_float(build, node, geometry)
+    quantized_or_float(
+        build, node, lambda: _lower_quantized(build, node, geometry), lambda: _lower_float(build, node, geometry)
+    )
 
 
 def _lower_quantized(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> None:
@@ -63,7 +55,7 @@ def _lower_quantized(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> N
         raise NotQuantizedError(f"weights are quantized along axis {constant.axis}")
     values = _four_dims(signed_values(constant))
     weights = quantized_weights(values.astype(np.int8), constant.scale, x.quant, graph.operand(node, 2))
-    destination = quantized_destination(build, _product(node, x))
+    destination = quantized_destination(build, image_product(node, x))
     emit_quantized(build, as_image(build, x), weights, geometry, destination)
 
 
@@ -76,6 +68,6 @@ def _lower_float(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> None:
     if weight.dtype != np.float32:
         raise NotLowerableError(f"weights of dtype {weight.dtype}")
     x = build.raw(graph.required(node, 0))
-    destination = float_destination(build, _product(node, x))
+    destination = float_destination(build, image_product(node, x))
     four = _four_dims(weight).astype(np.float32)
     emit_float(build, as_image(build, x), four, float_bias(bias, len(four)), geometry, destination)

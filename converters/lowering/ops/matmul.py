@@ -17,6 +17,7 @@ from edgekit.converters.lowering.products import (
     float_destination,
     has_unit_channels,
     quantized_destination,
+    quantized_or_float,
 )
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
 from edgekit.converters.lowering.views import View, Want
@@ -102,11 +103,12 @@ def _is_row(array: graph.Array) -> bool:
 
 
 def _lower_linear(build: PlanBuilder, linear: _Linear) -> None:
-    try:
-        _lower_quantized_linear(build, linear)
-    except NotQuantizedError as reason:
-        build.notes[linear.node] = str(reason)
-        _lower_float_linear(build, linear)
+    quantized_or_float(
+        build,
+        linear.node,
+        lambda: _lower_quantized_linear(build, linear),
+        lambda: _lower_float_linear(build, linear),
+    )
 
 
 def _product(linear: _Linear, x: View) -> Product:
@@ -164,12 +166,7 @@ def _lower_dynamic(build: PlanBuilder, node: ir.Node) -> None:
     dims = (*batch, a.dims[-2], b.dims[-1])
     build.fuse([node])
     output = node.outputs[0]
-    result = build.new(output, Want(graph.dims_of(output), "f32"))
-    y = result.reshaped(dims)
-    if y is None:
-        result = build.temporary(Want(graph.dims_of(output), "f32"))
-        y = result.reshaped(dims)
-    assert y is not None
+    result, y = build.new_seen_as(output, Want(graph.dims_of(output), "f32"), dims)
     build.emit_matmul(a.expanded((*batch, *a.dims[-2:])), b.expanded((*batch, *b.dims[-2:])), y)
     build.bind(output, result)
 

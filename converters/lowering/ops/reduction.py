@@ -77,12 +77,7 @@ def _emit_reduce(
     words["axes_mask"] = sum(1 << axis for axis in set(axes))
     if quant is not None and view.quant is not None and kind == "mean":
         words |= {"x_zero": view.quant.zero, "y_zero": quant.zero, "ratio": scale_ratio(view.quant.scale, quant.scale)}
-    result = build.new(target, Want(dims, view.dtype, None, quant))
-    image = result.reshaped(kept)
-    if image is None:
-        result = build.temporary(Want(dims, view.dtype, None, quant))
-        image = result.reshaped(kept)
-    assert image is not None
+    result, image = build.new_seen_as(target, Want(dims, view.dtype, None, quant), kept)
     build.emit("reduce", [view], [image], words)
     build.bind(target, result)
 
@@ -97,11 +92,7 @@ def lower_arg_reduce(build: PlanBuilder, node: ir.Node) -> None:
     kept = (*view.dims[:axis], 1, *view.dims[axis + 1 :])
     build.fuse([node])
     output = node.outputs[0]
-    result = build.new(output, Want(graph.dims_of(output), "i64"))
-    image = result.reshaped(kept)
-    if image is None:
-        result = build.temporary(Want(graph.dims_of(output), "i64"))
-        image = result.reshaped(kept)
+    result, image = build.new_seen_as(output, Want(graph.dims_of(output), "i64"), kept)
     words = {
         "axis": axis,
         "least": int(node.op_type == "ArgMin"),

@@ -34,7 +34,7 @@ def lower_resize(build: PlanBuilder, node: ir.Node) -> None:
     mode = graph.attribute(node, "mode", "nearest")
     if mode not in ("nearest", "linear") or int(graph.attribute(node, "antialias", 0)):
         raise NotLowerableError(f"mode {mode}" if mode not in ("nearest", "linear") else "antialiasing")
-    if x_dims == y_dims:
+    if x_dims == y_dims and graph.attribute(node, "coordinate_transformation_mode") != "tf_crop_and_resize":
         build.alias(node, build.either(source))
         return
     axes = _spatial_axes(node, x_dims, y_dims)

@@ -18,16 +18,15 @@ from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.products import (
     Destination,
     Geometry,
-    Product,
     as_image,
     emit_float,
     emit_quantized,
     float_destination,
-    image_view,
+    image_product,
     quantized_destination,
+    quantized_or_float,
 )
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
-from edgekit.converters.lowering.views import View, channels_last_order
 from edgekit.converters.lowering.weights import (
     NotQuantizedError,
     QuantizedWeights,
@@ -140,20 +139,11 @@ def _as_convolution(weight: NDArray[np.generic], groups: int) -> NDArray[np.gene
     return split.transpose(0, 2, 1, 3, 4).reshape(groups * per_group, in_channels // groups, kernel_h, kernel_w)
 
 
-def _product(node: ir.Node, x: View) -> Product:
-    dims = graph.dims_of(node.outputs[0])
-    return Product(node, x, node.outputs[0], dims, channels_last_order(len(dims)), image_view)
-
-
 @lowers("ConvTranspose")
 def lower_conv_transpose(build: PlanBuilder, node: ir.Node) -> None:
     """Over one or two spatial axes, with groups, dilation, output padding or a given output shape."""
     up = _upsampling(node)
-    try:
-        _lower_quantized(build, node, up)
-    except NotQuantizedError as reason:
-        build.notes[node] = str(reason)
-        _lower_float(build, node, up)
+    quantized_or_float(build, node, lambda: _lower_quantized(build, node, up), lambda: _lower_float(build, node, up))
 
 
 def _phase_destination(to: Destination, up: _Upsampling, phase: Pair) -> Destination | None:
@@ -173,7 +163,7 @@ def _lower_quantized(build: PlanBuilder, node: ir.Node, up: _Upsampling) -> None
     if scale.size not in (1, len(values)):
         raise NotQuantizedError(f"{constant.scale.size} scales for {len(values)} channels")
     whole = quantized_weights(values, scale, x.quant, graph.operand(node, 2))
-    to = quantized_destination(build, _product(node, x))
+    to = quantized_destination(build, image_product(node, x))
     image = as_image(build, x)
     for phase, rows, cols in _phases(up):
         part = _phase_destination(to, up, phase)
@@ -190,7 +180,7 @@ def _lower_float(build: PlanBuilder, node: ir.Node, up: _Upsampling) -> None:
         raise NotLowerableError("weights or bias are not constant floats")
     whole = _as_convolution(weight, up.groups)
     x = build.raw(graph.required(node, 0))
-    to = float_destination(build, _product(node, x))
+    to = float_destination(build, image_product(node, x))
     image = as_image(build, x)
     for phase, rows, cols in _phases(up):
         part = _phase_destination(to, up, phase)
