@@ -13,7 +13,8 @@ from edgekit.converters.quantization.graph_access import attribute_int, attribut
 from edgekit.converters.quantization.layers import WeightedLayer
 
 MAX_DEPTH = 2304  # moments take depth^2 numbers
-_ROWS_PER_COLUMN = 4
+_ROWS_PER_COLUMN = 2
+_BLOCK_ROWS = 1024  # multiplied at once
 _LEAST_ROWS = 2048
 
 
@@ -41,10 +42,19 @@ class LayerInputs:
         self._moments = np.zeros((self._groups, self._depth, self._depth), np.float64)
         self._sums = np.zeros((self._groups, self._depth), np.float64)
         self._rows = 0
+        self._waiting: list[NDArray[np.float32]] = []
 
     def update(self, values: NDArray[np.floating]) -> None:
-        """Takes patches out of one sample; nothing of it is kept."""
-        patches = self._patches(np.asarray(values, np.float32))
+        """Takes patches out of one sample; nothing else of it is kept."""
+        self._waiting.append(self._patches(np.asarray(values, np.float32)))
+        if sum(patches.shape[1] for patches in self._waiting) >= _BLOCK_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        patches = np.concatenate(self._waiting, axis=1)
+        self._waiting.clear()
         self._moments += np.matmul(patches.transpose(0, 2, 1), patches)
         self._sums += patches.sum(axis=1, dtype=np.float64)
         self._rows += patches.shape[1]
@@ -52,11 +62,13 @@ class LayerInputs:
     @property
     def moments(self) -> NDArray[np.float64]:
         """E[x x^T], float64 [groups, depth, depth]."""
+        self._flush()
         return self._moments / max(1, self._rows)
 
     @property
     def mean(self) -> NDArray[np.float64]:
         """E[x], float64 [groups, depth]."""
+        self._flush()
         return self._sums / max(1, self._rows)
 
     def _patches(self, values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -51,13 +51,20 @@ class RangeChoice:
         quant: Scale and zero point.
         method: minmax, percentile, mse or fixed.
         error: Mean squared error on the observed values, after the consumers' functions.
+        power: Mean square of the observed values, after the consumers' functions.
         saturated: Share of observed values outside the range.
     """
 
     quant: AffineQuant
     method: str
     error: float
+    power: float
     saturated: float
+
+    @property
+    def relative_error(self) -> float:
+        """Error over power; 0 for a dead tensor."""
+        return self.error / self.power if self.power > 0 else 0.0
 
 
 def affine_from_range(low: float, high: float) -> AffineQuant:
@@ -80,6 +87,8 @@ class _RangeError:
         self._values = values
         self._weights = counts / counts.sum()
         self._curves = [(curve, curve(values)) for curve in curves]
+        exact = [heights for _, heights in self._curves] or [values]
+        self.power = float(sum(self._weights @ one**2 for one in exact))
 
     def __call__(self, low: float, high: float) -> float:
         rounded = affine_from_range(low, high).apply(self._values)
@@ -136,4 +145,4 @@ def choose_range(
     quant = affine_from_range(*candidates[name])
     low, high = quant.range
     outside = (values < low - quant.scale / 2) | (values > high + quant.scale / 2)
-    return RangeChoice(quant, name, error(*candidates[name]), float(counts[outside].sum() / counts.sum()))
+    return RangeChoice(quant, name, error(*candidates[name]), error.power, float(counts[outside].sum() / counts.sum()))

@@ -7,6 +7,7 @@ reads it, for it is rounded to that grid anyway, or when the ranges are alike; o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -15,11 +16,28 @@ from edgekit.converters.quantization.curves import CurveRegion, evaluate
 from edgekit.converters.quantization.observers import TensorObserver
 from edgekit.converters.quantization.op_rules import fixed_range
 from edgekit.converters.quantization.placement import Placement
-from edgekit.converters.quantization.ranges import Curve, Method, RangeChoice, choose_range
+from edgekit.converters.quantization.ranges import AffineQuant, Curve, Method, RangeChoice, choose_range
 from edgekit.converters.quantization.units import Unit, UnitKind
 
 _ALIKE = 4.0  # ratio of ranges up to which a shared scale costs little
 _CURVE_POINTS = 4096
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Scales of all quantized tensors.
+
+    Attributes:
+        by_tensor: Choice by tensor name; tensors of one group hold the same.
+        groups: Tensors that share a scale, in graph order.
+    """
+
+    by_tensor: Mapping[str, RangeChoice]
+    groups: tuple[tuple[str, ...], ...]
+
+    def quants(self) -> dict[str, AffineQuant]:
+        """Scale and zero point by tensor name."""
+        return {name: choice.quant for name, choice in self.by_tensor.items()}
 
 
 class _Groups:
@@ -47,8 +65,12 @@ class _Groups:
 
 
 def choose_scales(
-    model: ir.Model, placement: Placement, observers: Mapping[str, TensorObserver], method: Method
-) -> dict[str, RangeChoice]:
+    model: ir.Model,
+    placement: Placement,
+    observers: Mapping[str, TensorObserver],
+    method: Method,
+    methods: Mapping[str, Method] | None = None,
+) -> Choices:
     """Chooses scale and zero point of every quantized tensor.
 
     Args:
@@ -56,9 +78,10 @@ def choose_scales(
         placement: What is quantized.
         observers: Statistics by tensor name.
         method: How ranges are chosen.
+        methods: Tensor name to another method for its group.
 
     Returns:
-        Choice by tensor name; tensors of one group hold the same.
+        The choices.
     """
     groups = _Groups([value.name or "" for value in placement.tensors])
     for unit in placement.integer:
@@ -75,9 +98,10 @@ def choose_scales(
         widest = max(members, key=lambda name: _span(observers[name]))
         curves = _curves([values[name] for name in members], readers, set(members), curve_of, observers[widest])
         fixed = fixed_range(values[widest].producer())
-        choice = choose_range(observers[widest], method, curves, fixed)
+        own = next((methods[name] for name in members if name in methods), method) if methods else method
+        choice = choose_range(observers[widest], own, curves, fixed)
         choices.update(dict.fromkeys(members, choice))
-    return choices
+    return Choices(choices, tuple(tuple(members) for members in groups.members().values()))
 
 
 def _unify_concats(placement: Placement, groups: _Groups, observers: Mapping[str, TensorObserver]) -> None:
