@@ -48,7 +48,7 @@ class QuantizeOptions:
     bias_correction: bool = True
     keep_float: tuple[str, ...] = ()
     max_samples: int = 300
-    target_db: float = 24.0
+    target_db: float = 20.0
     progress: Progress | None = None
 
 
