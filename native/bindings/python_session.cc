@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bindings/released_gil.h"
 #include "bindings/status_error.h"
 
 namespace py = pybind11;
@@ -88,7 +89,7 @@ py::dict PySession::run_once(const py::dict& feeds, std::optional<size_t> plan, 
   const std::vector<py::array> alive = bind_inputs(feeds);
   py::dict outputs = bind_outputs();
   const Status status = [&] {
-    const py::gil_scoped_release released;
+    const ReleasedGil released;
     return times == nullptr ? session_->run() : session_->run_timed(times);
   }();
   raise_on_error(status);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/released_gil.h"
 #include "kernels/nms/nms.h"
 
 namespace py = pybind11;
@@ -25,7 +26,7 @@ template <typename Decode>
 py::tuple decoded(Decode decode) {
   nms::Candidates found;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     decode(&found);
   }
   const py::ssize_t count = static_cast<py::ssize_t>(found.size());
@@ -100,7 +101,7 @@ py::array_t<int64_t> suppress(const Floats& boxes, const Floats& scores, const I
   const nms::NmsOptions options{iou_threshold, max_detections, class_agnostic};
   std::vector<int64_t> kept;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     kept = nms::suppress(boxes.data(), scores.data(), class_ids.data(), boxes.shape(0), options);
   }
   return py::array_t<int64_t>(static_cast<py::ssize_t>(kept.size()), kept.data());

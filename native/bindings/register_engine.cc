@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings/python_session.h"
+#include "bindings/released_gil.h"
 #include "bindings/status_error.h"
 #include "core/cpu_features.h"
 #include "core/thread_pool.h"
@@ -44,7 +45,7 @@ struct PyProgram {
   template <typename Load>
   static PyProgram wrap(Load load) {
     Result<std::shared_ptr<const Program>> result = [&] {
-      const py::gil_scoped_release released;
+      const ReleasedGil released;
       return load();
     }();
     raise_on_error(result.status());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/bound_preprocessor.h"
+#include "bindings/released_gil.h"
 #include "bindings/status_error.h"
 #include "pipeline/frame_pipeline.h"
 
@@ -44,7 +45,7 @@ class PyFramePipeline {
     std::vector<void*> dropped;
     FramePipeline::Outcome outcome{};
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil released;
       outcome = pipeline_->push(job, nanoseconds(timeout_s), &dropped);
     }
     if (outcome == FramePipeline::Outcome::kOk) owner.release();
@@ -60,7 +61,7 @@ class PyFramePipeline {
     FramePipeline::Taken taken;
     FramePipeline::Outcome outcome{};
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil released;
       outcome = pipeline_->take(nanoseconds(timeout_s), &taken);
     }
     if (pipeline_->out_of_memory()) raise_on_error({StatusCode::kOutOfMemory, "no memory for a frame of the pipeline"});
@@ -79,7 +80,7 @@ class PyFramePipeline {
   void close() {
     std::vector<void*> left;
     {
-      const py::gil_scoped_release release;
+      const ReleasedGil released;
       pipeline_->close(&left);
     }
     free_all(left);

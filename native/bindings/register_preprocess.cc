@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/bound_preprocessor.h"
+#include "bindings/released_gil.h"
 #include "core/tensor.h"
 #include "kernels/preprocess/preprocess.h"
 
@@ -41,7 +42,7 @@ void BoundPreprocessor::run(const std::vector<py::array>& planes, py::array outp
                           " bytes");
   }
   void* data = output.mutable_data();  // throws when the array is read-only
-  const py::gil_scoped_release release;
+  const ReleasedGil released;
   pass_->run(image, data);
 }
 

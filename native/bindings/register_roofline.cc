@@ -1,6 +1,7 @@
 // edgekit._native.measure_*: peaks of this machine. The GIL is released while measuring.
 #include <pybind11/pybind11.h>
 
+#include "bindings/released_gil.h"
 #include "bindings/status_error.h"
 #include "core/cpu_features.h"
 #include "kernels/roofline/roofline.h"
@@ -18,19 +19,19 @@ const RooflineKernels& active_kernels() {
 
 double int8_gmac_s(int threads) {
   const RooflineKernels& kernels = active_kernels();
-  py::gil_scoped_release release;
+  const ReleasedGil released;
   return measure_gmac_s(kernels.int8_macs, threads);
 }
 
 double fp32_gmac_s(int threads) {
   const RooflineKernels& kernels = active_kernels();
-  py::gil_scoped_release release;
+  const ReleasedGil released;
   return measure_gmac_s(kernels.fp32_macs, threads);
 }
 
 double read_gb_s(int64_t buffer_bytes, int threads) {
   const Result<double> found = [&] {
-    py::gil_scoped_release release;
+    const ReleasedGil released;
     return measure_read_gb_s(buffer_bytes, threads);
   }();
   raise_on_error(found.status());

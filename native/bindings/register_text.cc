@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "bindings/released_gil.h"
 #include "bindings/status_error.h"
 #include "kernels/text/ctc.h"
 #include "kernels/text/dbnet.h"
@@ -23,7 +24,7 @@ py::tuple dbnet_boxes(const Floats& map, float pixel_threshold, float box_thresh
   const int height = static_cast<int>(map.shape(0)), width = static_cast<int>(map.shape(1));
   std::vector<text::TextBox> boxes;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     boxes = text::dbnet_boxes(map.data(), height, width, {pixel_threshold, box_threshold, unclip_ratio, dilate});
   }
   const py::ssize_t count = static_cast<py::ssize_t>(boxes.size());
@@ -44,7 +45,7 @@ py::tuple ctc_greedy(const Floats& rows, int blank) {
   const int steps = static_cast<int>(rows.shape(0)), classes = static_cast<int>(rows.shape(1));
   text::CtcPath path;
   {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     path = text::ctc_greedy(rows.data(), steps, classes, blank);
   }
   const py::ssize_t count = static_cast<py::ssize_t>(path.class_ids.size());
@@ -68,7 +69,7 @@ Bytes warp_quad(const Bytes& image, const py::array_t<double, py::array::c_style
                               static_cast<int>(image.shape(2)), image.strides(0)};
   uint8_t* pixels = out.mutable_data();
   const Status status = [&] {
-    const py::gil_scoped_release release;
+    const ReleasedGil released;
     return text::warp_quad(picture, quad, height, width, pixels);
   }();
   raise_on_error(status);

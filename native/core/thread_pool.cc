@@ -235,11 +235,7 @@ ThreadPool::ThreadPool() { impl_.store(new Impl, std::memory_order_release); }
 ThreadPool::~ThreadPool() {
   Impl* impl = impl_.load(std::memory_order_acquire);
   if (impl->generation != fork_generation()) return;  // the workers live in the parent only: nothing to join here
-  impl->stop();
-  if (impl->bursts.load() == 0) {
-    impl_.store(nullptr);
-    delete impl;
-  }  // otherwise a thread is still running at exit: what it uses stays
+  impl->stop();  // the rest stays: another thread may still be running, and then does its tasks alone
 }
 
 ThreadPool& ThreadPool::process() {

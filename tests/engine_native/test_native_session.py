@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -224,6 +226,58 @@ def test_child_of_a_fork_gets_a_clear_error_and_may_load_anew() -> None:
 
     assert _run_in_child(in_child) == 0
     np.testing.assert_array_equal(session.run({"x": conv.x})["y"], conv.expected())
+
+
+_EXIT_DURING_RUNS = """
+import threading, time
+from engine_native.programs import pointwise
+from edgekit import _native
+conv = pointwise(pixels=3000, channels=64, filters=64)
+program = _native.Program.from_bytes(conv.data)
+started = threading.Semaphore(0)
+def work():
+    session = _native.Session(program, 0)
+    while True:
+        session.run({"x": conv.x})
+        started.release()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(9):
+    started.acquire()
+"""
+
+
+def test_interpreter_exits_while_threads_are_inside() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    for _ in range(3):
+        command = [sys.executable, "-c", _EXIT_DURING_RUNS]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+_PINNED = """
+import os, sys
+cpu = int(sys.argv[1])
+os.sched_setaffinity(0, [cpu])
+from engine_native.programs import pointwise
+from edgekit import _native
+conv = pointwise(pixels=3000, channels=64, filters=64)
+session = _native.Session(_native.Program.from_bytes(conv.data), 0)
+for _ in range(20):
+    assert (session.run({"x": conv.x})["y"] == conv.expected()).all()
+assert all(os.sched_getaffinity(int(task)) == {cpu} for task in os.listdir("/proc/self/task"))
+print(_native.usable_cpus())
+"""
+
+
+def test_two_processes_stay_on_the_cores_they_are_given() -> None:
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _PINNED, str(cpu)], stdout=subprocess.PIPE, text=True, env=environment)
+        for cpu in cpus
+    ]
+    assert [process.communicate()[0].strip() for process in processes] == ["1"] * len(cpus)
 
 
 def test_loading_and_unloading_leaves_nothing(tmp_path: Path) -> None:
