@@ -1,4 +1,4 @@
-"""The INT8 kernels: every instruction set against a plain loop over the definition (native/tests/*.cc)."""
+"""The kernels: every instruction set against a plain loop over the definition (native/tests/*.cc)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import pytest
 
 from native import building
 
-KERNEL_TESTS = ["conv_q8_test", "depthwise_q8_test", "elementwise_q8_test", "convert_test", "skeleton_test"]
-SIMDE_TESTS = ["conv_q8_simde_test", "depthwise_q8_simde_test", "elementwise_q8_simde_test", "convert_simde_test"]
+_FAMILIES = ["conv_q8", "depthwise_q8", "elementwise_q8", "convert"]
+_FAMILIES += ["copy", "elementwise", "float_math", "gemm_f32", "pool_resize", "reduce"]
+_WITHOUT_AVX512 = {"copy"}
+KERNEL_TESTS = [*(f"{family}_test" for family in _FAMILIES), "skeleton_test"]
+SIMDE_TESTS = [f"{family}_simde_test" for family in _FAMILIES if family not in _WITHOUT_AVX512]
 
 
 @pytest.mark.parametrize("name", KERNEL_TESTS)
