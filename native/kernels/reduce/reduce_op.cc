@@ -113,8 +113,7 @@ void reduce_floats(const OpArgs& args, RunContext& context, ReduceKind kind, dou
     case ReduceKind::kSum:
       return fold<float>(args, context, 0.0, add, round);
     case ReduceKind::kProd:
-      return fold<float>(
-          args, context, 1.0, [](double product, float value) { return product * value; }, round);
+      return fold<float>(args, context, 1.0, [](double product, float value) { return product * value; }, round);
     case ReduceKind::kL1:
       return fold<float>(args, context, 0.0, add_magnitude, round);
     case ReduceKind::kL2:
