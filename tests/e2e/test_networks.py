@@ -15,7 +15,13 @@ from edgekit.converters.emitters.onnx_qdq import QdqOptions, emit_onnx
 from edgekit.converters.pipeline import ConvertOptions, convert
 
 ROOT = Path(__file__).resolve().parents[3] / "shared" / "peerbench"
-NETS = ("mobilenetv2", "effnetlite0", "resnet18", "resnet50", "yolov8n")
+NETS = (
+    "mobilenetv2",
+    pytest.param("effnetlite0", marks=pytest.mark.nightly),
+    pytest.param("resnet18", marks=pytest.mark.nightly),
+    pytest.param("resnet50", marks=pytest.mark.nightly),
+    "yolov8n",
+)
 # What ONNX Runtime's own INT8 (static QDQ, u8 activations, s8 weights per channel) reaches here, less 1 dB
 # of margin for another machine; measured with full-range kernels.
 ORT_INT8_DB = {"mobilenetv2": 19.0, "effnetlite0": 21.0, "resnet18": 30.0, "resnet50": 32.0, "yolov8n": 14.0}
