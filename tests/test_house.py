@@ -127,7 +127,7 @@ def test_nothing_unfinished_and_no_path_of_this_machine():
 
 def _modules_after(statement: str) -> set[str]:
     code = f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
-    ran = run(sys.executable, "-P", "-c", code) if sys.version_info >= (3, 11) else run(sys.executable, "-c", code)
+    ran = run(sys.executable, "-c", code, cwd=Path(sys.prefix))
     assert ran.returncode == 0, ran.stderr
     return set(json.loads(ran.stdout.splitlines()[-1]))
 

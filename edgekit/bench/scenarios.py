@@ -167,8 +167,9 @@ def cold(path: Path, engine: str, threads: int, inputs: Path) -> dict[str, float
     Raises:
         EngineError: The process failed.
     """
-    command = [sys.executable, "-m", "edgekit.bench.cold", str(path), engine, str(threads), str(inputs)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "edgekit.bench.cold", str(path.resolve()), engine, str(threads), str(inputs)]
+    # Not in the current folder: a checkout there would shadow the installed package.
+    done = subprocess.run(command, cwd=inputs.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise EngineError("the cold start failed", where=path, got=reason)

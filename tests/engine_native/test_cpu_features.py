@@ -59,5 +59,5 @@ def test_forced_isa_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_affinity_limits_the_cores() -> None:
     one = min(os.sched_getaffinity(0))
     code = f"import os; os.sched_setaffinity(0, [{one}]); from edgekit import _native; print(_native.usable_cpus())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=sys.prefix, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"

@@ -251,7 +251,7 @@ def test_interpreter_exits_while_threads_are_inside() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     for _ in range(3):
         command = [sys.executable, "-c", _EXIT_DURING_RUNS]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        done = subprocess.run(command, cwd=sys.prefix, capture_output=True, text=True, env=environment, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -274,7 +274,13 @@ def test_two_processes_stay_on_the_cores_they_are_given() -> None:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     processes = [
-        subprocess.Popen([sys.executable, "-c", _PINNED, str(cpu)], stdout=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(
+            [sys.executable, "-c", _PINNED, str(cpu)],
+            cwd=sys.prefix,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         for cpu in cpus
     ]
     assert [process.communicate()[0].strip() for process in processes] == ["1"] * len(cpus)

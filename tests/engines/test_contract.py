@@ -254,7 +254,8 @@ model.close()
 
 def test_a_forked_child_is_refused_and_exits(name, path):
     """In the child every call fails in one line, and its exit does not hang although the parent had threads."""
-    ran = subprocess.run([sys.executable, "-c", FORK, str(path), name], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", FORK, str(path), name]
+    ran = subprocess.run(command, cwd=sys.prefix, capture_output=True, text=True, check=True)
     lines = ran.stdout.splitlines()
     assert lines[-1] == "exit 7" and len(lines) == 3, ran
     assert all("fork" in line or "parent process" in line for line in lines[:2]), lines

@@ -66,9 +66,9 @@ def test_outputs_equal_the_scalar_reference(cpu: str, package: Path, native_buil
     inputs = frames(7, FRAMES)[:, None]
     np.save(tmp_path / "inputs.npy", inputs)
 
-    command = [sys.executable, "-P", "-c", SCALAR, package, tmp_path / "inputs.npy", tmp_path / "scalar.npy"]
+    command = [sys.executable, "-c", SCALAR, package, tmp_path / "inputs.npy", tmp_path / "scalar.npy"]
     environment = os.environ | {"EDGEKIT_ISA": "scalar"}
-    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
+    done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     expected = np.load(tmp_path / "scalar.npy")
 

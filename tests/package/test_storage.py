@@ -104,7 +104,8 @@ def test_file_size_limit_of_the_process(tmp_path):
     """)
     path = tmp_path / "file"
     path.write_bytes(OLD)
-    ran = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script, str(path)]
+    ran = subprocess.run(command, cwd=sys.prefix, capture_output=True, text=True, check=True)
     lines = ran.stdout.splitlines()
     assert len(lines) == 2 and all("disk is full or a size limit" in line for line in lines), ran.stdout + ran.stderr
     assert "1048576 bytes" in lines[1]

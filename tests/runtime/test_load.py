@@ -248,7 +248,7 @@ thread = threading.Thread(target=forever, daemon=True)
 thread.start()
 """
     for engine in ("onnxruntime", "openvino"):
-        ran = subprocess.run([sys.executable, "-c", script, engine], capture_output=True, text=True)
+        ran = subprocess.run([sys.executable, "-c", script, engine], cwd=sys.prefix, capture_output=True, text=True)
         assert (ran.returncode, ran.stderr) == (0, "")
 
 

@@ -317,7 +317,9 @@ def test_interpreter_exit_with_an_open_stream():
         f"import sys; sys.path.insert(0, {FOLDER!r}); import test_pipeline as t;"
         "s = t.stream(t.Camera(t.numbered(10**9)), t.Session(0.01)); print(next(s).labels)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=sys.prefix, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "['0', '1', '2']\n", "")
 
 
@@ -336,7 +338,12 @@ def test_a_forked_child_gets_a_clear_error():
         "next(s); print('parent works')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-W", "ignore", "-c", code],
+        cwd=sys.prefix,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (0, "refused parent works\n"), done.stderr
 

@@ -21,7 +21,7 @@ def run(*words, cwd):
 
 
 def edgekit(*words, cwd):
-    return run(sys.executable, "-P", "-m", "edgekit.cli.main", *words, cwd=cwd)
+    return run(sys.executable, "-m", "edgekit.cli.main", *words, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
