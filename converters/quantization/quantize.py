@@ -97,7 +97,9 @@ def quantize(model: ir.Model, calibration: CalibrationSet, options: QuantizeOpti
     figures = {"calibration_samples": float(min(len(calibration), options.max_samples))}
     notes: list[str] = []
     if options.method == "auto" and placement.integer:
-        recipe = _improve(model, placement, recipe, calibration, options, figures, notes)
+        recipe, found, said = _improve(model, placement, recipe, calibration, options)
+        figures |= found
+        notes += said
     quantized, final = apply(model, recipe)
     audit(quantized, final.plan())
     macs = multiply_accumulates(placement, observers)
@@ -114,18 +116,20 @@ def _improve(
     recipe: Recipe,
     calibration: CalibrationSet,
     options: QuantizeOptions,
-    figures: dict[str, float],
-    notes: list[str],
-) -> Recipe:
-    """Looks for better ranges, and with precision auto for float layers, when the outputs are noisier than wished."""
+) -> tuple[Recipe, dict[str, float], list[str]]:
+    """Looks for better ranges, and with precision auto for float layers, when the outputs are noisier than wished.
+
+    Returns:
+        The recipe, figures for the report and notes for the user.
+    """
     samples = choose_samples(calibration, recipe.observers, options.max_samples)
     noise = OutputNoise(model, recipe.keep_float, recipe.prepared, samples)
     choices = choose_scales(model, placement, recipe.observers, recipe.method)
     target = 10 ** (-options.target_db / 10)
     before = noise.measure(choices.quants())
-    figures["sqnr_int8_db"] = sqnr_db(before)
+    figures = {"sqnr_int8_db": sqnr_db(before)}
     if before <= target:
-        return recipe
+        return recipe, figures, []
     added = rank_groups(noise, choices, noise.measure({}), options.progress)
     methods = refine_methods(noise, model, recipe.observers, choices, added)
     refined = choose_scales(model, placement, recipe.observers, recipe.method, methods)
@@ -136,12 +140,11 @@ def _improve(
     for name, own in list(added.items())[:_LISTED]:
         figures[f"sqnr_alone_db.{name}"] = sqnr_db(own)
     if options.precision != "auto" or min(after, before) <= target:
-        return recipe
+        return recipe, figures, []
     ranked = dict(sorted(added.items(), key=lambda item: -item[1]))
     reasons = search_float_layers(model, noise, recipe.observers, choices, ranked, target)
-    if reasons:
-        notes.append(f"{len(reasons)} sensitive layers stay in float: {', '.join(reasons)}")
-    return replace(recipe, float_reasons=reasons)
+    notes = [f"{len(reasons)} sensitive layers stay in float: {', '.join(reasons)}"] if reasons else []
+    return replace(recipe, float_reasons=reasons), figures, notes
 
 
 def _measure(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -119,7 +120,7 @@ def search_float_layers(
             best, best_reasons = measured, dict(reasons)
         if measured <= target:
             return dict(reasons)
-        moves = _moves(model, placement, noise.keep_float, reasons, choices, added, macs)
+        moves = _moves(model, placement, noise.keep_float, reasons, choices, _Costs(added, macs))
         if not moves:
             break
         move = max(moves, key=lambda one: one.gain / (one.share + _STEP_COST))
@@ -128,15 +129,22 @@ def search_float_layers(
     return best_reasons
 
 
+class _Costs(NamedTuple):
+    """Noise that rounding a tensor adds at the outputs, by tensor, and multiply-accumulates, by layer."""
+
+    added: Mapping[str, float]
+    macs: Mapping[str, int]
+
+
 def _moves(
     model: ir.Model,
     placement: Placement,
     keep_float: Sequence[str],
     reasons: dict[str, str],
     choices: Choices,
-    added: Mapping[str, float],
-    macs: Mapping[str, int],
+    costs: _Costs,
 ) -> list[_Move]:
+    added, macs = costs
     present = {value.name or "" for value in placement.tensors}
     total = max(1, sum(macs.values()))
     moves = []
