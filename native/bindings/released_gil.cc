@@ -1,5 +1,6 @@
 #include "bindings/released_gil.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,6 +42,10 @@ ReleasedGil::~ReleasedGil() {
   returning.fetch_sub(1);
 }
 
-void register_exit_hook() { py::module_::import("atexit").attr("register")(py::cpp_function(begin_exit)); }
+void register_exit_hook() {
+  py::module_::import("atexit").attr("register")(py::cpp_function(begin_exit));
+  // A forked child has no other threads: those that were on their way to the GIL will never arrive in it.
+  pthread_atfork(nullptr, nullptr, [] { returning = 0; });
+}
 
 }  // namespace edgekit
