@@ -230,6 +230,7 @@ def test_use_after_close(path):
         model.run(small_feeds())
 
 
+@pytest.mark.nightly  # 1 of about 40 runs failed on a busy machine; why is not known yet
 def test_leaving_with_a_run_in_progress_ends_cleanly(path):
     """Models are drained at interpreter exit: a daemon thread inside the engine must not abort the process."""
     script = f"""
