@@ -1,4 +1,4 @@
-"""Load and first result, in the process it starts in: `python -m edgekit.bench.cold PACKAGE ENGINE THREADS NPZ`.
+"""Load and first result, in a process of its own that edgekit.bench.scenarios.cold starts.
 
 Prints one JSON line. A module of its own, so that nothing is imported before the clock starts.
 """
@@ -10,9 +10,13 @@ import sys
 import time
 
 
-def main() -> None:
-    """Loads, runs once, prints the times in milliseconds."""
-    begin = time.perf_counter()
+def main(begin_s: float) -> None:
+    """Loads, runs once, prints the times in milliseconds.
+
+    Args:
+        begin_s: time.perf_counter() before edgekit was imported. Words of the command line: package, engine, threads,
+            .npz file with the inputs.
+    """
     import edgekit
 
     imported = time.perf_counter()
@@ -29,13 +33,9 @@ def main() -> None:
     from edgekit.bench.scenarios import peak_rss_bytes
 
     numbers = {
-        "import_ms": (imported - begin) * 1e3,
+        "import_ms": (imported - begin_s) * 1e3,
         "load_ms": (loaded - start) * 1e3,
         "first_result_ms": (first - start) * 1e3,
         "peak_rss_bytes": peak_rss_bytes(),
     }
     print(json.dumps(numbers))
-
-
-if __name__ == "__main__":
-    main()

@@ -167,7 +167,8 @@ def cold(path: Path, engine: str, threads: int, inputs: Path) -> dict[str, float
     Raises:
         EngineError: The process failed.
     """
-    command = [sys.executable, "-m", "edgekit.bench.cold", str(path.resolve()), engine, str(threads), str(inputs)]
+    code = "import time; begin_s = time.perf_counter(); from edgekit.bench.cold import main; main(begin_s)"
+    command = [sys.executable, "-c", code, str(path.resolve()), engine, str(threads), str(inputs)]
     # Not in the current folder: a checkout there would shadow the installed package.
     done = subprocess.run(command, cwd=inputs.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
