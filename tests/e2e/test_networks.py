@@ -22,8 +22,8 @@ NETS = (
     pytest.param("resnet50", marks=pytest.mark.nightly),
     "yolov8n",
 )
-# What ONNX Runtime's own INT8 (static QDQ, u8 activations, s8 weights per channel) reached in the engine race on a CPU with
-# AVX2 alone, where its products may saturate: a floor, not the best that its models can do.
+# What ONNX Runtime's own INT8 (static QDQ, u8 activations, s8 weights per channel) reached in the engine race on a CPU
+# with AVX2 alone, where its products may saturate: a floor, not the best that its models can do.
 ORT_INT8_DB = {"mobilenetv2": 20.0, "effnetlite0": 22.0, "resnet18": 31.0, "resnet50": 33.0, "yolov8n": 15.0}
 
 
