@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from edgekit.converters.contracts import LayerPlan
 from edgekit.converters.quantization.graph_access import is_float_activation
-from edgekit.converters.quantization.op_rules import is_shape_arithmetic
+from edgekit.converters.quantization.op_rules import WEIGHTED, is_shape_arithmetic
 from edgekit.converters.quantization.units import Unit, UnitKind, build_units
 from edgekit.errors import UsageError
 
@@ -85,6 +85,13 @@ def place(graph: ir.Graph, keep_float: Collection[str] = (), float_reasons: dict
         if unit not in integer:
             reasons.setdefault(unit, _BETWEEN)
     return Placement(tuple(units), frozenset(integer), _quantized(units, integer), reasons)
+
+
+def layers_in_branches(graph: ir.Graph) -> list[str]:
+    """Names of layers with weights inside branches of If, Loop or Scan, which no unit covers: they stay in float."""
+    everywhere = ir.traversal.RecursiveGraphIterator(graph)
+    inside = (node for node in everywhere if node.graph is not graph and node.op_type in WEIGHTED)
+    return list(dict.fromkeys(node.name or "" for node in inside))
 
 
 def _reason_for_float(unit: Unit, wishes: dict[str, str]) -> str:

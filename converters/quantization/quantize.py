@@ -13,7 +13,7 @@ from edgekit.converters.quantization.audit import audit
 from edgekit.converters.quantization.calibration import observe
 from edgekit.converters.quantization.layer_inputs import LayerInputs, can_observe
 from edgekit.converters.quantization.observers import TensorObserver
-from edgekit.converters.quantization.placement import Placement, place
+from edgekit.converters.quantization.placement import Placement, layers_in_branches, place
 from edgekit.converters.quantization.prepared import PreparedLayer, prepare_layer
 from edgekit.converters.quantization.probes import sqnr_db
 from edgekit.converters.quantization.qdq import QdqWriter
@@ -105,6 +105,8 @@ def quantize(model: ir.Model, calibration: CalibrationSet, options: QuantizeOpti
     macs = multiply_accumulates(placement, observers)
     kept = {unit.names[0] for unit in final.integer}
     figures["int8_mac_share"] = sum(macs[name] for name in macs if name in kept) / max(1, sum(macs.values()))
+    if inside := layers_in_branches(model.graph):
+        notes.append(f"layers inside branches (If, Loop, Scan) stay in float: {', '.join(inside)}")
     if len(calibration) < _FEW_SAMPLES:
         notes.append(f"ranges rest on {len(calibration)} calibration samples; {_FEW_SAMPLES} or more are advisable")
     return QuantizedModel(quantized, final.plan(), tuple(notes), figures)

@@ -1,5 +1,6 @@
 """Placement and options on small graphs."""
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from onnx import helper
@@ -66,3 +67,23 @@ def test_no_samples_is_refused():
     model = make_model([conv("a", "x", "y", 3, 8, c)], {"x": [1, 3, 8, 8]}, ["y"], c)
     with pytest.raises(CalibrationError):
         quantize(model, Samples([]), QuantizeOptions())
+
+
+def test_layers_inside_branches_are_named():
+    c = {}
+    body = [conv("inner", "x", "inside", 3, 4, c)]
+    branches = [
+        helper.make_graph(body, f"{side}_branch", [], [helper.make_tensor_value_info("inside", 1, None)])
+        for side in ("then", "else")
+    ]
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["peak"], name="peak", keepdims=0),
+        helper.make_node("Greater", ["peak", "limit"], ["flag"], name="flag"),
+        helper.make_node("If", ["flag"], ["t"], name="choice", then_branch=branches[0], else_branch=branches[1]),
+        conv("outer", "t", "y", 4, 4, c),
+    ]
+    c["limit"] = np.array(0, np.float32)
+    model = make_model(nodes, {"x": [1, 3, 8, 8]}, ["y"], c)
+    result, _ = quantized(model, (1, 3, 8, 8))
+    assert precision(result, "outer") == "int8"
+    assert any("branches" in note and "inner" in note for note in result.notes)
