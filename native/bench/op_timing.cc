@@ -1,12 +1,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <vector>
+#include <utility>
 
 #include "bench/bench_op.h"
+#include "core/aligned_buffer.h"
 #include "core/float_mode.h"
 
 namespace edgekit::bench {
+namespace {
+
+AlignedBuffer allocate(size_t bytes) {
+  Result<AlignedBuffer> memory = AlignedBuffer::allocate(bytes, "benchmark");
+  if (memory.is_ok()) return std::move(memory.value());
+  std::fprintf(stderr, "%s\n", memory.status().message().c_str());
+  std::exit(1);
+}
+
+}  // namespace
+
 double now_ns(int threads) {
   timespec now{};
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
@@ -47,10 +59,11 @@ double best_op_ns(const char* name, const OpDef& op, const OpArgs& args, const B
     std::exit(1);
   }
   const FlushDenormals flushing;
-  const size_t bytes = op.scratch_bytes != nullptr ? op.scratch_bytes(args, options.threads, options.isa) : 0;
-  std::vector<std::byte> scratch(bytes + 64);
-  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
-  RunContext context{ThreadPool::process(), options.threads, aligned, options.isa};
+  AlignedBuffer state = allocate(op.prepare != nullptr ? op.state_bytes(args, options.isa) : 0);
+  if (op.prepare != nullptr) op.prepare(args, options.isa, state.data());
+  AlignedBuffer scratch =
+      allocate(op.scratch_bytes != nullptr ? op.scratch_bytes(args, options.threads, options.isa) : 0);
+  RunContext context{ThreadPool::process(), options.threads, scratch.data(), options.isa, state.data()};
   ThreadPool::process().begin_burst();
   const double ns = best_ns(options.threads, [&] { (void)op.run(args, context).is_ok(); });
   ThreadPool::process().end_burst();

@@ -121,9 +121,36 @@ std::unique_ptr<Session::PlanState> Session::make_state(const Plan& plan) const 
     for (int i = 0; i < op.record->input_count + op.record->output_count; ++i) {
       state->operands.push_back(op.operands[i] < 0 ? nullptr : &state->tensors[op.operands[i]]);
     }
-    state->steps.push_back({op.def, make_args(op, first)});
+    state->steps.push_back({op.def, make_args(op, first), nullptr});
   }
   return state;
+}
+
+// One block holds the state of all ops of the plan.
+Status Session::prepare_ops(PlanState& state) const {
+  const Isa isa = program_->kernel_isa();
+  std::vector<uint64_t> offsets;
+  offsets.reserve(state.steps.size());
+  uint64_t total = 0;
+  for (const Step& step : state.steps) {
+    offsets.push_back(total);
+    if (step.def->prepare != nullptr) total += round_up(step.def->state_bytes(step.args, isa));
+    if (total > kLimitArenaBytes) {
+      return {StatusCode::kOutOfMemory, "the ops keep " + std::to_string(total) + " bytes of state or more (limit " +
+                                            std::to_string(kLimitArenaBytes) + ")"};
+    }
+  }
+  Result<AlignedBuffer> memory = AlignedBuffer::allocate(total, "state of the ops");
+  if (!memory.is_ok()) return memory.status();
+  state.op_state = std::move(memory.value());
+  for (size_t i = 0; i < state.steps.size(); ++i) {
+    Step& step = state.steps[i];
+    if (step.def->prepare == nullptr) continue;
+    std::byte* own = state.op_state.data() + offsets[i];
+    step.def->prepare(step.args, isa, own);
+    step.state = own;
+  }
+  return Status::ok();
 }
 
 Status Session::select_plan(size_t index) {
@@ -131,7 +158,12 @@ Status Session::select_plan(size_t index) {
     return {StatusCode::kInvalidInput, "plan " + std::to_string(index) + " does not exist (the program has " +
                                            std::to_string(program_->plans().size()) + ")"};
   }
-  if (states_[index] == nullptr) states_[index] = make_state(program_->plans()[index]);
+  if (states_[index] == nullptr) {
+    std::unique_ptr<PlanState> state = make_state(program_->plans()[index]);
+    EK_RETURN_IF_ERROR(prepare_ops(*state));
+    state_bytes_ += state->op_state.size_bytes();
+    states_[index] = std::move(state);
+  }
   selected_ = index;
   return Status::ok();
 }
@@ -199,6 +231,7 @@ Status Session::execute(int64_t* op_times_ns) {
   const std::vector<Step>& steps = states_[selected_]->steps;
   for (size_t i = 0; i < steps.size(); ++i) {
     const int64_t start = op_times_ns == nullptr ? 0 : now_ns();
+    context.state = steps[i].state;
     Status status = steps[i].def->run(steps[i].args, context);
     if (op_times_ns != nullptr) op_times_ns[i] = now_ns() - start;
     if (!status.is_ok()) {

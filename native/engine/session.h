@@ -39,7 +39,7 @@ class Session {
   const Plan& plan() const { return program_->plans()[selected_]; }
   size_t selected_plan() const { return selected_; }
   int threads() const { return threads_; }
-  uint64_t memory_bytes() const { return memory_.size_bytes(); }  // arena and scratch
+  uint64_t memory_bytes() const { return memory_.size_bytes() + state_bytes_; }  // arena, scratch and state
 
   // Chooses the shape bucket. The first time for each, this allocates; inputs and outputs have to be bound (anew).
   Status select_plan(size_t index);
@@ -60,12 +60,14 @@ class Session {
   struct Step {
     const OpDef* def;
     OpArgs args;
+    const std::byte* state;
   };
   // What binding and running one plan needs; made when the plan is first selected.
   struct PlanState {
     std::vector<TensorView> tensors;
     std::vector<const TensorView*> operands;
     std::vector<Step> steps;
+    AlignedBuffer op_state;
     std::vector<std::vector<uint32_t>> buffer_tensors;  // tensors in each input and output buffer
     std::vector<bool> bound;                            // by buffer
     size_t unbound = 0;
@@ -75,6 +77,7 @@ class Session {
   Status allocate();
   uint64_t scratch_need(const Plan& plan) const;
   std::unique_ptr<PlanState> make_state(const Plan& plan) const;
+  Status prepare_ops(PlanState& state) const;
   Status bind(const std::vector<PlanValue>& values, size_t i, void* data, uint64_t size_bytes, const char* side);
   Status execute(int64_t* op_times_ns);
   Status check_bound() const;
@@ -86,6 +89,7 @@ class Session {
   AlignedBuffer memory_;  // guard | arena | guard | scratch | guard
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;
+  uint64_t state_bytes_ = 0;  // of all plans selected so far
   size_t selected_ = 0;
   std::vector<std::unique_ptr<PlanState>> states_;  // by plan
 };

@@ -31,9 +31,10 @@ struct OpArgs {
 // What an op may use while it runs.
 struct RunContext {
   ThreadPool& pool;
-  int threads;         // at most this many
-  std::byte* scratch;  // 64-byte aligned, as large as scratch_bytes() asked for
-  Isa isa;             // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
+  int threads;                       // at most this many
+  std::byte* scratch;                // 64-byte aligned, as large as scratch_bytes() asked for
+  Isa isa;                           // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
+  const std::byte* state = nullptr;  // what prepare() has made of this op
 };
 
 struct OpDef {
@@ -53,6 +54,15 @@ struct OpDef {
 
   // Runs. Must not allocate. Returns kRuntime only for data-dependent faults (an index out of range).
   Status (*run)(const OpArgs& args, RunContext& context);
+
+  // Bytes of state the op keeps from one run to the next; null: none. Only called after check() passed.
+  size_t (*state_bytes)(const OpArgs& args, Isa isa) = nullptr;
+
+  // Fills the state, zeroed and 64-byte aligned, once for each session: what depends on nothing but constants,
+  // attributes and shapes, such as packed weights and tables. The data of all other operands means nothing yet, and
+  // later runs may bind it elsewhere. Constants that are read here must have been refused by check() unless their data
+  // was there (expect_constant).
+  void (*prepare)(const OpArgs& args, Isa isa, std::byte* state) = nullptr;
 };
 
 // Every op is declared here, so that its definition in <op>_op.cc, `const OpDef kXOp = {...};`, has external linkage.

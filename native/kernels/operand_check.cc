@@ -82,6 +82,10 @@ Status expect_dense(const char* name, const TensorView& view, Dtype dtype, const
   return Status::ok();
 }
 
+Status expect_constant(const char* name, const TensorView& view) {
+  return view.data != nullptr ? Status::ok() : invalid("%s is not a constant", name);
+}
+
 Status expect_in_range(const char* name, int64_t value, int64_t least, int64_t greatest) {
   if (value >= least && value <= greatest) return Status::ok();
   return invalid("%s is %lld, expected %lld to %lld", name, static_cast<long long>(value),

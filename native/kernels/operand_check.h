@@ -31,6 +31,9 @@ Status expect_vector(const char* name, const TensorView& view, Dtype dtype, int6
 // Dense constants of the given dims.
 Status expect_dense(const char* name, const TensorView& view, Dtype dtype, const int64_t* dims, int rank);
 
+// Its data is there when check() runs: prepare() may read it.
+Status expect_constant(const char* name, const TensorView& view);
+
 Status expect_in_range(const char* name, int64_t value, int64_t least, int64_t greatest);
 
 // Every element of y has its own place: no stride of 0 along an extent above 1. Two threads would race otherwise.

@@ -7,6 +7,7 @@
 #include "tests/check.h"
 #include "tests/q8_isa.h"
 #include "tests/q8_memory.h"
+#include "tests/run_op.h"
 
 namespace edgekit::test {
 namespace {
@@ -30,8 +31,7 @@ Status run_convert(const TensorView& x, const TensorView& y, Isa isa) {
   const TensorView* outputs[] = {&y};
   const OpArgs args{inputs, 1, outputs, 1, nullptr};
   EK_RETURN_IF_ERROR(kConvertOp.check(args));
-  RunContext context{ThreadPool::process(), 2, nullptr, isa};
-  return kConvertOp.run(args, context);
+  return run_op(kConvertOp, args, isa, 2);
 }
 
 std::vector<Isa> runnable_isas() {

@@ -6,6 +6,7 @@
 #include "tests/check.h"
 #include "tests/q8_isa.h"
 #include "tests/q8_memory.h"
+#include "tests/run_op.h"
 
 namespace edgekit::test {
 namespace {
@@ -28,13 +29,12 @@ struct Row {
   int value(int i) { return view.dtype == Dtype::kS8 ? static_cast<int8_t>(byte(i)) : byte(i); }
 };
 
-Status run_op(const OpDef& op, std::vector<const TensorView*> inputs, const TensorView& y, const void* attributes,
-              Isa isa) {
+Status check_and_run(const OpDef& op, std::vector<const TensorView*> inputs, const TensorView& y,
+                     const void* attributes, Isa isa) {
   const TensorView* outputs[] = {&y};
   const OpArgs args{inputs.data(), static_cast<int>(inputs.size()), outputs, 1, attributes};
   EK_RETURN_IF_ERROR(op.check(args));
-  RunContext context{ThreadPool::process(), 2, nullptr, isa};
-  return op.run(args, context);
+  return run_op(op, args, isa, 2);
 }
 
 std::vector<Isa> runnable_isas() {
@@ -51,7 +51,7 @@ void check_lut(Isa isa, int n, int x_stride, int y_stride, Dtype dtype) {
   Row x(n, x_stride, dtype, flush), y(n, y_stride, dtype, flush), lut(256, 1, dtype, flush);
   for (int i = 0; i < n; ++i) x.byte(i) = static_cast<uint8_t>(n >= 256 ? i : random.next());
   for (int i = 0; i < 256; ++i) lut.byte(i) = static_cast<uint8_t>(random.next());
-  EK_CHECK(run_op(kLutQ8Op, {&x.view, &lut.view}, y.view, nullptr, isa).is_ok());
+  EK_CHECK(check_and_run(kLutQ8Op, {&x.view, &lut.view}, y.view, nullptr, isa).is_ok());
   for (int i = 0; i < n; ++i) {
     const int index = dtype == Dtype::kS8 ? x.value(i) + 128 : x.value(i);
     EK_CHECK_MSG(y.byte(i) == lut.byte(index), std::string(name_of(isa)) + " lut n=" + std::to_string(n));
@@ -110,7 +110,7 @@ void check_binary(Isa isa, const BinaryCase& c) {
   p.b_scale = c.ties ? 1.0f : 0.7f * (0.5f + random.unit());
   p.y_min = c.clamp ? p.y_zero : low;
   p.y_max = low + 255;
-  EK_CHECK(run_op(kBinaryQ8Op, {&a.view, &b.view}, y.view, &p, isa).is_ok());
+  EK_CHECK(check_and_run(kBinaryQ8Op, {&a.view, &b.view}, y.view, &p, isa).is_ok());
   for (int i = 0; i < c.n; ++i) {
     const int expected = plain_binary(p, a.value(i), b.value(i));
     EK_CHECK_MSG(y.value(i) == expected, std::string(name_of(isa)) + " binary kind " + std::to_string(c.kind) +
@@ -146,7 +146,7 @@ EK_TEST(binary_exhaustive) {
         b.byte(i) = static_cast<uint8_t>(i >> 8);
       }
       const BinaryQ8Attrs p{kind, 3, kind == 2 ? 0.0117f : 0.83f, 200, 0.41f, 17, 0, 255};
-      EK_CHECK(run_op(kBinaryQ8Op, {&a.view, &b.view}, y.view, &p, isa).is_ok());
+      EK_CHECK(check_and_run(kBinaryQ8Op, {&a.view, &b.view}, y.view, &p, isa).is_ok());
       for (int i = 0; i < 65536; ++i) EK_CHECK(y.value(i) == plain_binary(p, a.value(i), b.value(i)));
     }
   }

@@ -6,6 +6,7 @@
 #include "core/float_mode.h"
 #include "tests/check.h"
 #include "tests/q8_isa.h"
+#include "tests/run_op.h"
 
 namespace edgekit::test {
 namespace {
@@ -164,10 +165,7 @@ void place_case(const OpCase& op_case, Layout layout, GuardedBuffer::Flush flush
 
 Status run_placed(const OpDef& op, const OpArgs& args, Isa isa, int threads) {
   const FlushDenormals flushing;
-  const size_t bytes = op.scratch_bytes != nullptr ? op.scratch_bytes(args, threads, isa) : 0;
-  GuardedBuffer scratch((bytes + 63) / 64 * 64);
-  RunContext context = {ThreadPool::process(), threads, scratch.as<std::byte>(), isa};
-  return op.run(args, context);
+  return run_op(op, args, isa, threads);
 }
 
 bool same_bits(const Values& a, const Values& b) {

@@ -5,6 +5,7 @@
 
 #include "kernels/op.h"
 #include "tests/check.h"
+#include "tests/run_op.h"
 
 namespace edgekit::test {
 namespace {
@@ -211,8 +212,8 @@ DepthwiseQ8Attrs depthwise_attributes(const ConvQ8Attrs& a) {
           a.add_lhs_zero, a.add_lhs_scale, a.add_rhs_zero, a.add_rhs_scale, a.add_zero,   a.add_min,    a.add_max};
 }
 
-// Runs check, scratch and run of the op as the engine does.
-Status run_op(const ConvCase& c, Operands& o, Isa isa, int threads) {
+// Checks and runs the op as the engine does.
+Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
   const Dtype dtype = c.is_signed ? Dtype::kS8 : Dtype::kU8;
   const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
   const TensorView x = o.x.view(dtype), y = o.y.view(dtype), residual = o.residual.view(dtype);
@@ -230,9 +231,7 @@ Status run_op(const ConvCase& c, Operands& o, Isa isa, int threads) {
   const OpArgs args{inputs, 6, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
-  GuardedBuffer scratch((op.scratch_bytes(args, threads, isa) + 63) / 64 * 64);
-  RunContext context{ThreadPool::process(), threads, scratch.as<std::byte>(), isa};
-  return op.run(args, context);
+  return run_op(op, args, isa, threads);
 }
 
 }  // namespace
@@ -264,7 +263,7 @@ void check_conv_case(const ConvCase& asked, Isa isa) {
   fill_attributes(c, o.attrs, random);
   const std::vector<uint8_t> expected = plain_image(c, o);
   std::memset(o.y.data(), kCanary, o.y.bytes());
-  const Status status = run_op(c, o, isa, c.threads);
+  const Status status = check_and_run(c, o, isa, c.threads);
   EK_CHECK_MSG(status.is_ok(), std::string(name_of(isa)) + ": " + status.message() + " for " + c.text());
   if (!status.is_ok()) return;
   for (size_t i = 0; i < expected.size(); ++i) {

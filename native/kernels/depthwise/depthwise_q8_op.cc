@@ -1,6 +1,7 @@
-// depthwise_q8: checks its operands, packs the weights once a run, then computes rows of output block by block.
+// depthwise_q8: checks its operands, packs the weights once a session, then computes rows of output block by block.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "kernels/depthwise/depthwise_q8.h"
 #include "kernels/op.h"
@@ -23,15 +24,18 @@ Status check_depthwise_q8(const OpArgs& args) {
   EK_RETURN_IF_ERROR(expect_in_range("channels of y", y.dims[3], x.dims[3], x.dims[3]));
   const int64_t dims[2] = {int64_t{a.kernel_h} * a.kernel_w, x.dims[3]};
   EK_RETURN_IF_ERROR(expect_dense("w", args.in(1), Dtype::kS8, dims, 2));
+  EK_RETURN_IF_ERROR(expect_constant("w", args.in(1)));
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, x.dims[3]));
+  EK_RETURN_IF_ERROR(expect_constant("bias", args.in(2)));
   EK_RETURN_IF_ERROR(expect_same_dtype("x", x, "y", y));
   EK_RETURN_IF_ERROR(expect_writable("y", y));
   return check_requantize(requantize_attrs(a), requantize_operands(args));
 }
 
-// Scratch: the packed weights of all blocks and a pixel of x_zero, then for each worker the pointers and steps of a
-// strip's input rows, and copies of those rows if the tensor is narrower than a block.
+// State: the requantization, a pixel of x_zero, then the packed weights of all blocks. Scratch: for each worker the
+// pointers and steps of a strip's input rows, and copies of those rows if the tensor is narrower than a block.
 struct DepthwisePlan {
+  static constexpr size_t kRequantizeBytes = (sizeof(RequantizeQ8) + 63) / 64 * 64;
   const DepthwiseQ8Kernel* kernel;
   ConvWindow window;
   int32_t channels, blocks;
@@ -43,7 +47,7 @@ struct DepthwisePlan {
   int32_t first_channel(int32_t block) const {
     return std::max(0, std::min(block * kernel->channels, channels - kernel->channels));
   }
-  size_t shared_bytes() const { return block_bytes * static_cast<size_t>(blocks) + zero_bytes; }
+  size_t state_bytes() const { return kRequantizeBytes + zero_bytes + block_bytes * static_cast<size_t>(blocks); }
   size_t worker_bytes() const { return pointer_bytes + copy_bytes; }
 };
 
@@ -65,29 +69,43 @@ DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
 }
 
 size_t scratch_depthwise_q8(const OpArgs& args, int threads, Isa isa) {
-  const DepthwisePlan plan = plan_depthwise_q8(args, isa);
-  return plan.shared_bytes() + plan.worker_bytes() * static_cast<size_t>(threads);
+  return plan_depthwise_q8(args, isa).worker_bytes() * static_cast<size_t>(threads);
 }
 
-const std::byte* pack_shared(const OpArgs& args, const DepthwisePlan& plan, std::byte* scratch) {
+size_t state_depthwise_q8(const OpArgs& args, Isa isa) { return plan_depthwise_q8(args, isa).state_bytes(); }
+
+// The state as run() reads it.
+struct DepthwiseState {
+  const RequantizeQ8& requantize;
+  const uint8_t* zero;
+  const std::byte* packed;
+
+  DepthwiseState(const DepthwisePlan& plan, const std::byte* state)
+      : requantize(*reinterpret_cast<const RequantizeQ8*>(state)),
+        zero(reinterpret_cast<const uint8_t*>(state + DepthwisePlan::kRequantizeBytes)),
+        packed(state + DepthwisePlan::kRequantizeBytes + plan.zero_bytes) {}
+};
+
+void prepare_depthwise_q8(const OpArgs& args, Isa isa, std::byte* state) {
+  const auto& a = args.attrs<DepthwiseQ8Attrs>();
+  const DepthwisePlan plan = plan_depthwise_q8(args, isa);
+  new (state) RequantizeQ8(requantize_params(requantize_attrs(a), requantize_operands(args)));
+  std::byte* zero = state + DepthwisePlan::kRequantizeBytes;
+  std::memset(zero, a.x_zero & 0xff, plan.zero_bytes);
   const DepthwiseQ8Weights weights{args.in(1).as<const int8_t>(), args.in(2).as<const int32_t>(),
                                    args.in(3).as<const float>(),  plan.channels,
                                    plan.window.kernel_h,          plan.window.kernel_w};
   for (int32_t block = 0; block < plan.blocks; ++block) {
     const int32_t n = std::min(plan.kernel->channels, plan.channels);
-    plan.kernel->pack(weights, plan.first_channel(block), n, scratch + static_cast<size_t>(block) * plan.block_bytes);
+    std::byte* packed = zero + plan.zero_bytes + static_cast<size_t>(block) * plan.block_bytes;
+    plan.kernel->pack(weights, plan.first_channel(block), n, packed);
   }
-  std::byte* zero = scratch + static_cast<size_t>(plan.blocks) * plan.block_bytes;
-  std::memset(zero, args.attrs<DepthwiseQ8Attrs>().x_zero & 0xff, plan.zero_bytes);
-  return zero;
 }
 
 struct StripTask {
   const OpArgs& args;
   const DepthwisePlan& plan;
-  const RequantizeQ8& requantize;
-  const std::byte* packed;
-  const uint8_t* zero;
+  const DepthwiseState& state;
   const uint8_t** rows;        // the strip's input rows at channel 0
   const uint8_t** block_rows;  // the same at the block's channel
   int64_t* steps;
@@ -121,25 +139,25 @@ void point_rows(const StripTask& t, int64_t n, int64_t first_iy) {
 
 void run_strip(const StripTask& t, int64_t n, int64_t oy, int out_rows) {
   const TensorView& y = t.args.out(0);
-  const TensorView* residual = t.requantize.add ? t.args.inputs[5] : nullptr;
+  const TensorView* residual = t.state.requantize.add ? t.args.inputs[5] : nullptr;
   point_rows(t, n, t.plan.window.first_row(oy));
   DepthwiseQ8Strip s{};
   s.rows = t.block_rows;
   s.steps = t.steps;
-  s.zero = t.zero;
+  s.zero = t.state.zero;
   s.w = t.args.in(0).dims[2];
   s.window = t.plan.window;
   s.out_w = y.dims[2];
   s.out_rows = out_rows;
   s.y_step = y.strides[2];
-  s.requantize = &t.requantize;
+  s.requantize = &t.state.requantize;
   for (int32_t block = 0; block < t.plan.blocks; ++block) {
     const int32_t base = t.plan.first_channel(block);
     s.first = block * t.plan.kernel->channels - base;
     s.count = std::min(t.plan.kernel->channels, t.plan.channels - base) - s.first;
-    s.packed = t.packed + static_cast<size_t>(block) * t.plan.block_bytes;
+    s.packed = t.state.packed + static_cast<size_t>(block) * t.plan.block_bytes;
     for (int32_t row = 0; row < t.plan.strip_rows; ++row) {
-      t.block_rows[row] = t.rows[row] == nullptr ? t.zero : t.rows[row] + base;
+      t.block_rows[row] = t.rows[row] == nullptr ? t.state.zero : t.rows[row] + base;
     }
     for (int row = 0; row < out_rows; ++row) {
       s.y[row] = y.as<uint8_t>() + n * y.strides[0] + (oy + row) * y.strides[1] + base;
@@ -154,22 +172,18 @@ void run_strip(const StripTask& t, int64_t n, int64_t oy, int out_rows) {
 
 Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
   const DepthwisePlan plan = plan_depthwise_q8(args, context.isa);
-  const RequantizeQ8 requantize =
-      requantize_params(requantize_attrs(args.attrs<DepthwiseQ8Attrs>()), requantize_operands(args));
-  const auto* zero = reinterpret_cast<const uint8_t*>(pack_shared(args, plan, context.scratch));
+  const DepthwiseState state(plan, context.state);
   const TensorView& y = args.out(0);
   const int64_t strips = (y.dims[1] + plan.kernel->out_rows - 1) / plan.kernel->out_rows;
   const double strip_macs = static_cast<double>(plan.kernel->out_rows) * y.dims[2] * plan.channels *
                             plan.window.kernel_h * plan.window.kernel_w;
   parallel_for(
       context, y.dims[0] * strips, strip_macs * plan.kernel->mac_ns, [&](int64_t begin, int64_t end, int worker) {
-        std::byte* own = context.scratch + plan.shared_bytes() + static_cast<size_t>(worker) * plan.worker_bytes();
+        std::byte* own = context.scratch + static_cast<size_t>(worker) * plan.worker_bytes();
         auto** rows = reinterpret_cast<const uint8_t**>(own);
         StripTask task{args,
                        plan,
-                       requantize,
-                       context.scratch,
-                       zero,
+                       state,
                        rows,
                        rows + plan.strip_rows,
                        reinterpret_cast<int64_t*>(rows + 2 * static_cast<ptrdiff_t>(plan.strip_rows)),
@@ -184,7 +198,7 @@ Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
 
 }  // namespace
 
-const OpDef kDepthwiseQ8Op = {Opcode::kDepthwiseQ8, "depthwise_q8", check_depthwise_q8, scratch_depthwise_q8,
-                              run_depthwise_q8};
+const OpDef kDepthwiseQ8Op = {Opcode::kDepthwiseQ8, "depthwise_q8",     check_depthwise_q8,  scratch_depthwise_q8,
+                              run_depthwise_q8,     state_depthwise_q8, prepare_depthwise_q8};
 
 }  // namespace edgekit

@@ -1,5 +1,6 @@
 // conv_q8: checks its operands, then sweeps weight panels over blocks of packed rows.
 #include <algorithm>
+#include <new>
 
 #include "kernels/gemm/conv_q8_plan.h"
 #include "kernels/op.h"
@@ -45,10 +46,15 @@ size_t scratch_conv_q8(const OpArgs& args, int threads, Isa isa) {
   return plan_conv_q8(args, isa).scratch_bytes * static_cast<size_t>(threads);
 }
 
+size_t state_conv_q8(const OpArgs&, Isa) { return sizeof(RequantizeQ8); }
+
+void prepare_conv_q8(const OpArgs& args, Isa, std::byte* state) {
+  new (state) RequantizeQ8(requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)));
+}
+
 Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const ConvQ8Plan plan = plan_conv_q8(args, context.isa);
-  const RequantizeQ8 requantize =
-      requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args));
+  const auto& requantize = *reinterpret_cast<const RequantizeQ8*>(context.state);
   const int64_t row_tiles = (plan.rows + plan.kernel->mr - 1) / plan.kernel->mr;
   const int64_t columns = plan.groups * plan.panels;
   const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.depth) *
@@ -70,6 +76,7 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
 
 }  // namespace
 
-const OpDef kConvQ8Op = {Opcode::kConvQ8, "conv_q8", check_conv_q8, scratch_conv_q8, run_conv_q8};
+const OpDef kConvQ8Op = {Opcode::kConvQ8, "conv_q8",     check_conv_q8,  scratch_conv_q8,
+                         run_conv_q8,     state_conv_q8, prepare_conv_q8};
 
 }  // namespace edgekit

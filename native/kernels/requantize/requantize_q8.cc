@@ -23,11 +23,12 @@ Status check_requantize(const RequantizeAttrs& a, const RequantizeOperands& oper
   EK_RETURN_IF_ERROR(check_clamp_q8(y.dtype, a.x_zero, a.y_min, a.y_max));
   EK_RETURN_IF_ERROR(check_clamp_q8(y.dtype, a.y_zero, a.y_min, a.y_max));
   EK_RETURN_IF_ERROR(expect_vector("scale", operands.scale, Dtype::kF32, y.dims[3]));
-  if (operands.scale.data == nullptr) return invalid("scale is not a constant");
+  EK_RETURN_IF_ERROR(expect_constant("scale", operands.scale));
   for (int32_t i = 0; i < y.dims[3]; ++i) EK_RETURN_IF_ERROR(check_scale("scale", operands.scale.as<float>()[i]));
   if (a.fuse_lut != 0) {
     if (operands.lut == nullptr) return invalid("fuse_lut is set, but there is no lut");
     EK_RETURN_IF_ERROR(expect_vector("lut", *operands.lut, y.dtype, 256));
+    EK_RETURN_IF_ERROR(expect_constant("lut", *operands.lut));
   }
   if (a.fuse_add == 0) return Status::ok();
   if (operands.residual == nullptr) return invalid("fuse_add is set, but there is no residual");
