@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from edgekit import __version__
 from edgekit.converters.labels import resolve_labels
 from edgekit.converters.options import ConvertOptions, recipe_toml
@@ -35,6 +33,7 @@ from edgekit.errors import StorageError, UnsupportedError
 from edgekit.package.golden import golden_members
 from edgekit.package.manifest import FORMAT_MAJOR, FORMAT_MINOR, Manifest
 from edgekit.package.writer import write_package
+from edgekit.records import replace
 from edgekit.target import Profile, load_profile
 
 __all__ = ["ConvertOptions", "ConvertResult", "convert"]
@@ -206,9 +205,7 @@ def _metrics(report: Report) -> dict[str, float]:
 def _package(
     options: ConvertOptions, profile: Profile, prepared: Prepared, draft: Manifest, verified: Verified, report: Report
 ) -> ConvertResult:
-    manifest = msgspec.structs.replace(
-        draft, variants=tuple(e.variant for e in verified.kept), metrics=_metrics(report)
-    )
+    manifest = replace(draft, variants=tuple(e.variant for e in verified.kept), metrics=_metrics(report))
     members: dict[str, bytes | Path] = {name: data for e in verified.kept for name, data in e.members.items()}
     members |= golden_members(manifest, [verified.golden], verified.golden_floor_db)
     members["report.json"] = report_json(report)

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from edgekit.errors import UsageError
 from edgekit.package.presets import POSTPROCESS, PREPROCESS
 from edgekit.package.specs import PostprocessSpec, PreprocessSpec
+from edgekit.records import decode, field_names, replace, to_builtins
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -54,8 +53,8 @@ def resolve_preprocess(choice: str | None, overrides: Mapping[str, str]) -> Prep
             values[key] = given[:1] if given and len(set(given)) == 1 else given or ([0.0] if key == "mean" else [1.0])
     where = "--preprocess" if choice is None else f"--preprocess {choice}"
     try:
-        spec = msgspec.convert(values, PreprocessSpec, strict=True)
-    except msgspec.ValidationError as error:
+        spec: PreprocessSpec = decode(values, PreprocessSpec)
+    except ValueError as error:
         raise UsageError("not a preprocessing", where=where, got=str(error)) from error
     channels = 1 if spec.color == "gray" else 3
     for key in _LISTS:
@@ -69,7 +68,7 @@ def resolve_preprocess(choice: str | None, overrides: Mapping[str, str]) -> Prep
 
 def _chosen(choice: str) -> dict[str, Any]:
     if choice in PREPROCESS:
-        return dict(msgspec.to_builtins(PREPROCESS[choice]))
+        return dict(to_builtins(PREPROCESS[choice]))
     if not choice.endswith(".toml"):
         raise UsageError(
             "unknown preset", where="--preprocess", got=choice, expected=f"{', '.join(PREPROCESS)} or a .toml file"
@@ -78,7 +77,7 @@ def _chosen(choice: str) -> dict[str, Any]:
     preset = values.pop("preset", None)
     if preset is not None and preset not in PREPROCESS:
         raise UsageError("unknown preset", where=choice, got=preset, expected=", ".join(PREPROCESS))
-    return {**(dict(msgspec.to_builtins(PREPROCESS[preset])) if preset else {}), **values}
+    return {**(dict(to_builtins(PREPROCESS[preset])) if preset else {}), **values}
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -95,10 +94,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _parse(key: str, text: str) -> Any:
-    if key not in PreprocessSpec.__struct_fields__:
-        raise UsageError(
-            "no such key of the preprocessing", where=key, expected=", ".join(PreprocessSpec.__struct_fields__)
-        )
+    if key not in (known := field_names(PreprocessSpec)):
+        raise UsageError("no such key of the preprocessing", where=key, expected=", ".join(known))
     try:
         if key in _LISTS:
             return [_number(part) for part in text.split(",")]
@@ -131,5 +128,5 @@ def resolve_postprocess(choice: str | None, task: str | None, form: str | None) 
             raise UsageError("unknown task", where="--task", got=task, expected=", ".join(_DEFAULT_FORMS))
         if task != spec.task:
             values = {"task": task, "form": _DEFAULT_FORMS[task], "score_threshold": spec.score_threshold}
-            spec = msgspec.convert(values, PostprocessSpec)
-    return spec if form is None else msgspec.structs.replace(spec, form=form)
+            spec = decode(values, PostprocessSpec)
+    return spec if form is None else replace(spec, form=form)

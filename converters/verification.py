@@ -30,6 +30,7 @@ from edgekit.errors import UnsupportedError
 from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, GoldenSample, golden_members
 from edgekit.package.manifest import Manifest
 from edgekit.package.writer import write_package
+from edgekit.records import replace
 from edgekit.target import load_profile
 
 _GOLDEN_MARGIN_DB = 3.0
@@ -135,7 +136,7 @@ def _verify_one(
 
 
 def _measure(here: EmittedVariant, one: EmittedVariant, draft: Manifest, yardstick: Yardstick, path: Path) -> Measured:
-    write_package(path, msgspec.structs.replace(draft, variants=(here.variant,)), here.members)
+    write_package(path, replace(draft, variants=(here.variant,)), here.members)
     measured = measure_variant(path, here.variant, one.size_bytes(), yardstick)
     path.unlink()
     return Measured(msgspec.structs.replace(measured.report, variant=one.variant.name), measured.first_outputs)
@@ -143,7 +144,7 @@ def _measure(here: EmittedVariant, one: EmittedVariant, draft: Manifest, yardsti
 
 def _check_foreign(one: EmittedVariant, draft: Manifest, golden: GoldenSample, path: Path) -> float:
     """Runs the packed program for another instruction set against the outputs of this host's."""
-    manifest = msgspec.structs.replace(draft, variants=(one.variant,))
+    manifest = replace(draft, variants=(one.variant,))
     write_package(path, manifest, {**one.members, **golden_members(manifest, [golden])})
     reached = check_foreign_program(path)
     path.unlink()

@@ -9,6 +9,12 @@ from numpy.typing import NDArray
 def cpu_features() -> list[str]:
     """Features of this CPU, named as in /proc/cpuinfo, sorted."""
 
+def sha256(data: bytes) -> str:
+    """SHA-256 of bytes, 64 hex digits."""
+
+def digest_file(descriptor: int, offset_bytes: int, size_bytes: int) -> tuple[str, int]:
+    """(SHA-256, CRC-32) of a range of an open file. Raises OSError."""
+
 def usable_cpus() -> int:
     """Cores that an inference may use: affinity mask, cgroup quota, big cores only, one thread a core."""
 

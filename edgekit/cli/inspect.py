@@ -58,11 +58,11 @@ def _is_program(file: Path) -> bool:
 
 
 def _describe_package(package: Package, layers: bool) -> dict[str, Any]:
-    import msgspec
+    from edgekit.records import to_builtins
 
     manifest = package.manifest
-    described: dict[str, Any] = msgspec.to_builtins(manifest)
-    described["file_bytes"] = package.path.stat().st_size
+    described: dict[str, Any] = to_builtins(manifest)
+    described["file_bytes"] = Path(package.path).stat().st_size
     described["programs"] = {}
     for variant in manifest.variants:
         for part in variant.parts:
@@ -75,7 +75,7 @@ def _program(package: Package, member: str) -> Program:
     from edgekit._native import Program
 
     path, offset, size = package.file(member)
-    return Program(str(path), offset, size, isa="scalar")  # the scalar kernels run every program: any can be inspected
+    return Program(path, offset, size, isa="scalar")  # the scalar kernels run every program: any can be inspected
 
 
 def _describe_program(program: Program, layers: bool) -> dict[str, Any]:
@@ -108,11 +108,10 @@ def _describe_port(port: tuple[str, Any, tuple[int, ...], float, int]) -> dict[s
 
 
 def _print_package(described: dict[str, Any]) -> None:
-    import msgspec
-
     from edgekit.package.manifest import Manifest
+    from edgekit.records import decode
 
-    manifest = msgspec.convert(described, Manifest)
+    manifest: Manifest = decode(described, Manifest)
     print_table("", ("field", "value"), _summary_rows(manifest, described["file_bytes"]))
     ports = [_port_row("input", spec) for spec in manifest.inputs]
     ports += [_port_row("output", spec) for spec in manifest.outputs]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgekit.engines.base import Artefact
 from edgekit.errors import InputError, PackageError
 from edgekit.package.manifest import Variant
 from edgekit.package.reader import Package
 from edgekit.package.specs import TensorSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def package_artefact(package: Package, variant: Variant) -> Artefact:
@@ -31,12 +34,14 @@ def files_artefact(
     Raises:
         InputError: A file is missing.
     """
+    from pathlib import Path
+
     files = {}
     for member in variant.members:
         path = Path(folder) / Path(member).name
         if not path.is_file():
             raise InputError("no such file", where=path)
-        files[member] = (path, 0, path.stat().st_size)
+        files[member] = (str(path), 0, path.stat().st_size)
     return Artefact(variant, files, tuple(inputs), tuple(outputs), tuple(buckets))
 
 
@@ -50,7 +55,7 @@ def read_member_bytes(artefact: Artefact, member: str) -> bytes:
         raise PackageError("variant lacks a member", where=artefact.variant.name, got=ascii(member)[:120])
     path, offset, size = artefact.files[member]
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs milliseconds to import
             file.seek(offset)
             data = file.read(size)
     except OSError as error:

@@ -8,21 +8,22 @@ when it is used from two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from edgekit.package.manifest import Variant
 from edgekit.package.specs import TensorSpec
+from edgekit.records import EMPTY, Record
 
-Array = NDArray[np.generic]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+else:
+    Array = Any
 
 
-@dataclass(frozen=True)
-class EngineOptions:
+class EngineOptions(Record):
     """How to compile.
 
     Attributes:
@@ -34,11 +35,10 @@ class EngineOptions:
 
     threads: int = 0
     device: str | None = None
-    settings: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    settings: Mapping[str, str | int | float | bool] = EMPTY
 
 
-@dataclass(frozen=True)
-class Artefact:
+class Artefact(Record):
     """What an engine compiles.
 
     Attributes:
@@ -49,14 +49,13 @@ class Artefact:
     """
 
     variant: Variant
-    files: Mapping[str, tuple[Path, int, int]]
+    files: Mapping[str, tuple[str, int, int]]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     buckets: tuple[Mapping[str, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Capabilities:
+class Capabilities(Record):
     """What an engine can do on this machine.
 
     Attributes:
@@ -72,8 +71,7 @@ class Capabilities:
     devices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class LayerTime:
+class LayerTime(Record):
     """Time of one layer in one inference.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -54,6 +53,8 @@ def _check_names(feeds: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Non
     names = [spec.name for spec in specs]
     for given in feeds:
         if given not in names:
+            import difflib
+
             near = difflib.get_close_matches(str(given), names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else None
             raise TensorError("no such input", where=ascii(given)[:120], expected=", ".join(names)[:400], hint=hint)

@@ -5,10 +5,8 @@ A variant is a chain of parts; each reads named values that the inputs or earlie
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import edgekit
@@ -19,6 +17,7 @@ from edgekit.engines.feeds import check_feeds
 from edgekit.engines.guard import SessionGuard
 from edgekit.errors import DeviceError, EdgekitError, MissingDependencyError, PackageError
 from edgekit.package.manifest import Part, Variant
+from edgekit.records import Record
 
 Values = dict[str, Array]
 
@@ -51,8 +50,7 @@ class _PartModel(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _NativePart:
+class _NativePart(Record):
     """A program.ekn."""
 
     part: Part
@@ -66,8 +64,7 @@ class _NativePart:
         return self.program.constants_bytes
 
 
-@dataclass(frozen=True)
-class _NativePartSession:
+class _NativePartSession(Record):
     model: _NativePart
     session: _native.Session
 
@@ -89,8 +86,7 @@ class _NativePartSession:
         return self.session.memory_bytes
 
 
-@dataclass(frozen=True)
-class _OnnxPart:
+class _OnnxPart(Record):
     """A sub-graph that ONNX Runtime runs; its sessions may be used from several threads, so one serves all of ours."""
 
     part: Part
@@ -218,7 +214,7 @@ class NativeEngine:
             return "names no instruction set"
         if problem := _native.isa_problem(variant.isa):
             return problem
-        if any(part.kind == "onnxruntime" for part in variant.parts) and not importlib.util.find_spec("onnxruntime"):
+        if any(part.kind == "onnxruntime" for part in variant.parts) and not _has_onnxruntime():
             return 'has parts that run on ONNX Runtime, which is not installed: pip install "edgekit[onnxruntime]"'
         return None
 
@@ -260,7 +256,7 @@ def _load_part(artefact: Artefact, part: Part, threads: int) -> _PartModel:
     if part.member not in artefact.files:
         raise PackageError("variant lacks a member", where=artefact.variant.name, got=ascii(part.member)[:120])
     path, offset_bytes, size_bytes = artefact.files[part.member]
-    program = _native.Program(str(path), offset_bytes, size_bytes)
+    program = _native.Program(path, offset_bytes, size_bytes)
     for side, declared, values in (
         ("inputs", part.inputs, program.inputs()),
         ("outputs", part.outputs, program.outputs()),
@@ -279,8 +275,14 @@ def _load_part(artefact: Artefact, part: Part, threads: int) -> _PartModel:
 
 
 def _load_onnx_part(artefact: Artefact, part: Part, threads: int) -> _OnnxPart:
-    if not importlib.util.find_spec("onnxruntime"):
+    if not _has_onnxruntime():
         raise MissingDependencyError("needs ONNX Runtime", where=part.member, hint='pip install "edgekit[onnxruntime]"')
     from edgekit.engines.onnxruntime import open_onnx_session
 
     return _OnnxPart(part, open_onnx_session(read_member_bytes(artefact, part.member), threads))
+
+
+def _has_onnxruntime() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("onnxruntime") is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from functools import cache
 
@@ -32,6 +31,8 @@ def get_engine(name: str) -> Engine:
         UsageError: No engine of that name.
     """
     if name not in _ENGINES:
+        import difflib
+
         near = difflib.get_close_matches(name, _ENGINES, n=1)
         hint = f"did you mean {near[0]}?" if near else None
         raise UsageError("no such engine", got=ascii(name)[:60], expected=", ".join(_ENGINES), hint=hint)

@@ -8,14 +8,13 @@ every byte of the file has to belong to exactly one thing, so that two readers c
 from __future__ import annotations
 
 import os
-import re
 import stat
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from edgekit.errors import IntegrityError, PackageError, printable
+from edgekit.records import Record
 
 STORED = 0
 DEFLATED = 8
@@ -28,11 +27,10 @@ _END = struct.Struct("<4sHHHHIIH")
 _ZIP64_EXTRA = 1
 _MAX_32 = 0xFFFFFFFF
 _UTF8_NAME = 0x800
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]|^/|//|/$|(^|/)\.\.?(/|$)")
+_UNSAFE = frozenset("\\:\x7f") | frozenset(map(chr, range(32)))
 
 
-@dataclass(frozen=True)
-class ArchiveLimits:
+class ArchiveLimits(Record):
     """What an archive may be at most; more is refused before anything is allocated.
 
     Attributes:
@@ -50,8 +48,7 @@ class ArchiveLimits:
     methods: tuple[int, ...] = (STORED,)
 
 
-@dataclass(frozen=True)
-class ArchiveMember:
+class ArchiveMember(Record):
     """One member as the central directory and its local header agree on it. Offsets and sizes in bytes of the file."""
 
     name: str
@@ -63,8 +60,7 @@ class ArchiveMember:
     data_offset: int
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(Record):
     """Members in file order, the archive's comment, and where the central directory starts."""
 
     members: tuple[ArchiveMember, ...]
@@ -119,7 +115,9 @@ def read_member(file: BinaryIO, member: ArchiveMember, where: object) -> bytes:
 
 def safe_name(name: str) -> bool:
     """Tells whether a member name stays inside its folder on every system, and is plain text of at most 255 bytes."""
-    return 0 < len(name.encode()) <= 255 and not _UNSAFE.search(name)
+    if not 0 < len(name.encode(errors="replace")) <= 255 or not _UNSAFE.isdisjoint(name):
+        return False
+    return all(part not in ("", ".", "..") for part in name.split("/"))
 
 
 def _inflate(packed: bytes, member: ArchiveMember, where: object) -> bytes:

@@ -4,14 +4,11 @@ Members: golden/golden.json, then golden/input-<sample>-<index>.npy and golden/o
 being that of the tensor in the manifest (tensor names may hold characters that a member's name must not).
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: decode() reads the annotations of GoldenIndex.
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from numpy.typing import NDArray
 
 from edgekit.errors import InternalError, PackageError
@@ -20,13 +17,14 @@ from edgekit.package.manifest import Manifest
 from edgekit.package.reader import Package
 from edgekit.package.specs import TensorSpec
 from edgekit.package.strict_json import convert, parse_json
+from edgekit.records import EMPTY, Record, to_builtins
 
 GOLDEN_MEMBER = "golden/golden.json"
 DEFAULT_MIN_SQNR_DB = 20.0
 MAX_SAMPLES = 64
 
 
-class GoldenIndex(msgspec.Struct, frozen=True):
+class GoldenIndex(Record):
     """golden/golden.json.
 
     Attributes:
@@ -35,19 +33,17 @@ class GoldenIndex(msgspec.Struct, frozen=True):
     """
 
     samples: int
-    min_sqnr_db: dict[str, float] = {}
+    min_sqnr_db: dict[str, float] = EMPTY
 
 
-@dataclass(frozen=True)
-class GoldenSample:
+class GoldenSample(Record):
     """One sample: what goes in and what has to come out, by tensor name, as run() takes and gives it."""
 
     inputs: Mapping[str, NDArray[Any]]
     outputs: Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Golden:
+class Golden(Record):
     """All golden data of a package, with the tolerance for each output in dB."""
 
     samples: tuple[GoldenSample, ...]
@@ -70,7 +66,7 @@ def golden_members(
     if len(samples) > MAX_SAMPLES:
         raise InternalError("too many golden samples", got=len(samples), expected=f"at most {MAX_SAMPLES}")
     index = GoldenIndex(len(samples), dict(min_sqnr_db or {}))
-    members = {GOLDEN_MEMBER: (json.dumps(msgspec.to_builtins(index), indent=1, allow_nan=False) + "\n").encode()}
+    members = {GOLDEN_MEMBER: (json.dumps(to_builtins(index), indent=1, allow_nan=False) + "\n").encode()}
     for number, sample in enumerate(samples):
         for kind, specs, arrays in _groups(manifest, sample):
             for position, spec in enumerate(specs):

@@ -10,10 +10,10 @@ Padding is the extra field 0xD935 (u16 alignment, then zeros) that zipalign of t
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from edgekit.records import Record
 
 MANIFEST_MEMBER = "manifest.json"
 ALIGNMENT_BYTES = 64
@@ -27,12 +27,12 @@ _VERSION_NEEDED = 20
 _MADE_BY_UNIX = 3 << 8 | _VERSION_NEEDED
 _UTF8_NAME = 0x800
 _DATE_1980 = 0x21
+_HEX_DIGITS = frozenset("0123456789abcdef")
 _REGULAR_FILE_644 = 0o100644 << 16
-_COMMENT = re.compile(rb"edgekit-package manifest-sha256=([0-9a-f]{64})")
+_COMMENT = b"edgekit-package manifest-sha256="
 
 
-@dataclass(frozen=True)
-class MemberKey:
+class MemberKey(Record):
     """What determines the structure around one member: its name, size in bytes and CRC-32 (ISO 3309)."""
 
     name: str
@@ -40,8 +40,7 @@ class MemberKey:
     crc32: int
 
 
-@dataclass(frozen=True)
-class PlacedMember:
+class PlacedMember(Record):
     """A member with the bytes of its local header and its place in the file."""
 
     key: MemberKey
@@ -50,8 +49,7 @@ class PlacedMember:
     data_offset: int
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record):
     """All structural bytes of a package: local headers with their places, then the end (directory and end record)."""
 
     members: tuple[PlacedMember, ...]
@@ -78,7 +76,7 @@ def plan_layout(keys: Sequence[MemberKey], manifest_sha256: str) -> Layout:
         placed.append(member)
         offset = member.data_offset + key.size_bytes
     directory = b"".join(_central_record(member) for member in placed)
-    comment = b"edgekit-package manifest-sha256=" + manifest_sha256.encode()
+    comment = _COMMENT + manifest_sha256.encode()
     count = len(placed)
     # Fields over 32 bits are the writer's to refuse; clamped here so that it can still learn the size.
     start = min(offset, 0xFFFFFFFF)
@@ -88,8 +86,15 @@ def plan_layout(keys: Sequence[MemberKey], manifest_sha256: str) -> Layout:
 
 def manifest_sha256_of_comment(comment: bytes) -> str | None:
     """Returns the hash of manifest.json that an archive's comment holds, or None when it is no package's comment."""
-    match = _COMMENT.fullmatch(comment)
-    return match.group(1).decode() if match else None
+    digest = comment.removeprefix(_COMMENT)
+    if len(comment) != len(_COMMENT) + 64 or len(digest) != 64 or not is_sha256(digest.decode("latin-1")):
+        return None
+    return digest.decode()
+
+
+def is_sha256(text: str) -> bool:
+    """Tells whether a text is 64 lower-case hex digits."""
+    return len(text) == 64 and set(text) <= _HEX_DIGITS
 
 
 def _place(key: MemberKey, offset: int) -> PlacedMember:

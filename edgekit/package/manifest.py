@@ -1,12 +1,10 @@
 """manifest.json of a package, as typed values. design.md ("The package") says what each part is for."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: decode() reads the annotations of these classes.
 from typing import Literal
 
-import msgspec
-
 from edgekit.package.specs import PostprocessSpec, PreprocessSpec, TensorSpec
+from edgekit.records import EMPTY, Record
 
 FORMAT_MAJOR = 1
 FORMAT_MINOR = 0
@@ -14,7 +12,7 @@ FORMAT_MINOR = 0
 PartKind = Literal["native", "onnxruntime"]
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Part(Record, closed=True):
     """One step of a variant: parts run in order, each reading values that inputs or earlier parts gave.
 
     Attributes:
@@ -30,7 +28,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outputs: tuple[str, ...]
 
 
-class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Variant(Record, closed=True):
     """One engine's artefact, under variants/<name>/.
 
     Attributes:
@@ -52,14 +50,14 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     int8_macs_share: float = 0.0
 
 
-class MemberRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MemberRecord(Record, closed=True):
     """Size and hash of one member."""
 
     size_bytes: int
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class Manifest(Record):
     """All of manifest.json. Unknown fields are ignored: a newer minor version may add some.
 
     Attributes:
@@ -94,4 +92,4 @@ class Manifest(msgspec.Struct, frozen=True):
     preprocess: PreprocessSpec | None = None
     postprocess: PostprocessSpec = PostprocessSpec()
     labels: tuple[str, ...] = ()
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float] = EMPTY

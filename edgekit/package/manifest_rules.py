@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from edgekit.errors import PackageError
 from edgekit.package.archive import safe_name
-from edgekit.package.layout import MANIFEST_MEMBER
+from edgekit.package.layout import MANIFEST_MEMBER, is_sha256
 from edgekit.package.manifest import Manifest, Variant
 from edgekit.package.specs import PreprocessSpec, TensorSpec
 
@@ -17,9 +16,11 @@ MAX_ELEMENTS = 1 << 31
 MAX_RANK = 8
 DTYPES = ("float32", "uint8", "int8", "int32", "int64", "bool")
 
-_VARIANT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,127}")
+_LOWER = frozenset("abcdefghijklmnopqrstuvwxyz")
+_DIGITS = frozenset("0123456789")
+_LETTERS = _LOWER | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_IN_VARIANT_NAME = _LOWER | _DIGITS | frozenset("_.-")
+_IN_SYMBOL = _LETTERS | _DIGITS | frozenset("./:-")
 
 
 def check_manifest(manifest: Manifest, where: object) -> None:
@@ -59,7 +60,7 @@ def _member_problems(manifest: Manifest) -> Iterator[str]:
     for name, record in manifest.members.items():
         if not safe_name(name) or name == MANIFEST_MEMBER:
             yield f"lists a member whose name is not allowed: {ascii(name)[:120]}"
-        if record.size_bytes < 0 or not _SHA256.fullmatch(record.sha256):
+        if record.size_bytes < 0 or not is_sha256(record.sha256):
             yield f"has a malformed size or hash for {name}"
 
 
@@ -75,7 +76,7 @@ def _variant_problems(manifest: Manifest) -> Iterator[str]:
 
 def _one_variant(variant: Variant, manifest: Manifest) -> Iterator[str]:
     name = variant.name
-    if not _VARIANT_NAME.fullmatch(name):
+    if not _made_of(name, _LOWER | _DIGITS, _IN_VARIANT_NAME, 64):
         yield f"has a variant with a malformed name: {ascii(name)[:80]}"
     if not variant.members:
         yield f"variant {name} has no members"
@@ -106,7 +107,7 @@ def _bucket_problems(manifest: Manifest, symbols: set[str]) -> Iterator[str]:
             yield "has buckets that do not name the same dims"
         if not all(1 <= size < MAX_DIM for size in bucket.values()):
             yield "has a bucket with a size out of range"
-    malformed = [symbol for symbol in symbols if not _SYMBOL.fullmatch(symbol)]
+    malformed = [each for each in symbols if not _made_of(each, _LETTERS, _IN_SYMBOL, 128)]
     if malformed:
         yield f"has a dim with a malformed name: {ascii(malformed[0])[:80]}"
 
@@ -171,6 +172,11 @@ def _number_problems(manifest: Manifest) -> Iterator[str]:
     for key, value in manifest.metrics.items():
         if not math.isfinite(value):
             yield f"metric {ascii(key)[:80]} is not finite"
+
+
+def _made_of(text: str, first: frozenset[str], rest: frozenset[str], longest: int) -> bool:
+    """Tells whether a text begins with a character of one set and goes on with those of another."""
+    return 0 < len(text) <= longest and text[0] in first and rest.issuperset(text[1:])
 
 
 def _positive(value: float) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-import zlib
-from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from edgekit import _native
 from edgekit.errors import IntegrityError, PackageError, PackageVersionError
 from edgekit.package.archive import CENTRAL_DIRECTORY, Archive, ArchiveLimits, ArchiveMember, read_archive
 from edgekit.package.layout import MANIFEST_MEMBER, MemberKey, manifest_sha256_of_comment, plan_layout
@@ -17,8 +14,11 @@ from edgekit.package.manifest import FORMAT_MAJOR, FORMAT_MINOR, Manifest
 from edgekit.package.manifest_rules import check_manifest
 from edgekit.package.strict_json import convert, parse_json
 
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
 MAX_MANIFEST_BYTES = 8 << 20
-_BLOCK_BYTES = 1 << 20
 
 
 class Package:
@@ -29,13 +29,13 @@ class Package:
         manifest: What it says about itself.
     """
 
-    def __init__(self, path: Path, file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember]) -> None:
+    def __init__(self, path: str, file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember]) -> None:
         self.path = path
         self.manifest = manifest
         self._file = file
         self._members = members
 
-    def file(self, member: str) -> tuple[Path, int, int]:
+    def file(self, member: str) -> tuple[str, int, int]:
         """Returns (path, offset, size) of a member, in bytes, for memory-mapping; the offset is a multiple of 64.
 
         Raises:
@@ -52,7 +52,7 @@ class Package:
         """
         found = self._member(member)
         data = os.pread(self._descriptor(), found.size_bytes, found.data_offset)
-        if hashlib.sha256(data).hexdigest() != self.manifest.members[member].sha256:
+        if _native.sha256(data) != self.manifest.members[member].sha256:
             raise IntegrityError("changed while it was open", where=f"{self.path}: {member}")
         return data
 
@@ -64,7 +64,7 @@ class Package:
         """
         opened = os.fstat(self._descriptor())
         try:
-            now = self.path.stat()
+            now = os.stat(self.path)  # noqa: PTH116 - pathlib costs milliseconds to import
         except OSError:
             now = None
         same = now is not None and _identity(now) == _identity(opened)
@@ -109,7 +109,7 @@ def open_package(path: str | Path) -> Package:
         IntegrityError: A bit flipped or bytes are missing; the message names the member.
         PackageVersionError: Written by a newer edgekit.
     """
-    where = Path(path)
+    where = os.fspath(path)
     file = _open_regular(where)
     try:
         archive = read_archive(file, where, ArchiveLimits())
@@ -160,20 +160,20 @@ def _check_version(value: Any, label: str) -> None:
         )
 
 
-def _open_regular(path: Path) -> BinaryIO:
+def _open_regular(path: str) -> BinaryIO:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # non-blocking: a FIFO must not hang us
     except FileNotFoundError:
         raise PackageError("no such file", where=path) from None
     except (OSError, ValueError) as error:
-        raise PackageError(f"can't be opened: {error}", where=ascii(str(path))) from error
+        raise PackageError(f"can't be opened: {error}", where=ascii(path)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise PackageError("is not a regular file", where=path)
     return os.fdopen(descriptor, "rb")
 
 
-def _manifest_bytes(file: BinaryIO, archive: Archive, where: Path) -> tuple[str, bytes]:
+def _manifest_bytes(file: BinaryIO, archive: Archive, where: str) -> tuple[str, bytes]:
     expected = manifest_sha256_of_comment(archive.comment)
     if expected is None:
         raise IntegrityError("comment with the manifest's hash is missing or damaged", where=f"{where}: end of archive")
@@ -183,12 +183,12 @@ def _manifest_bytes(file: BinaryIO, archive: Archive, where: Path) -> tuple[str,
     if member.size_bytes > MAX_MANIFEST_BYTES:
         raise PackageError("is too large", where=f"{where}: {MANIFEST_MEMBER}", got=member.size_bytes)
     data = os.pread(file.fileno(), member.size_bytes, member.data_offset)
-    if hashlib.sha256(data).hexdigest() != expected:
+    if _native.sha256(data) != expected:
         raise IntegrityError("SHA-256 differs: the file is damaged", where=f"{where}: {MANIFEST_MEMBER}")
     return expected, data
 
 
-def _check_structure(file: BinaryIO, archive: Archive, manifest_sha256: str, where: Path) -> None:
+def _check_structure(file: BinaryIO, archive: Archive, manifest_sha256: str, where: str) -> None:
     keys = [MemberKey(member.name, member.size_bytes, member.crc32) for member in archive.members]
     layout = plan_layout(keys, manifest_sha256)
     for member in layout.members:
@@ -198,7 +198,7 @@ def _check_structure(file: BinaryIO, archive: Archive, manifest_sha256: str, whe
         raise IntegrityError("is damaged", where=f"{where}: {CENTRAL_DIRECTORY}")
 
 
-def _check_members(file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember], where: Path) -> None:
+def _check_members(file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember], where: str) -> None:
     listed = {MANIFEST_MEMBER, *manifest.members}
     for name in sorted(listed ^ set(members)):
         what = "is listed in the manifest but missing" if name in listed else "is not listed in the manifest"
@@ -207,24 +207,9 @@ def _check_members(file: BinaryIO, manifest: Manifest, members: dict[str, Archiv
         member = members[name]
         if member.size_bytes != record.size_bytes:
             raise IntegrityError("size differs from the manifest", where=f"{where}: {name}")
-        sha256, crc32 = _digest(file, member)
+        sha256, crc32 = _native.digest_file(file.fileno(), member.data_offset, member.size_bytes)
         if sha256 != record.sha256 or crc32 != member.crc32:
             raise IntegrityError("SHA-256 differs: the file is damaged", where=f"{where}: {name}", hint="copy it again")
-
-
-def _digest(file: BinaryIO, member: ArchiveMember) -> tuple[str, int]:
-    sha256 = hashlib.sha256()
-    crc32 = 0
-    block = memoryview(bytearray(min(_BLOCK_BYTES, max(member.size_bytes, 1))))
-    position, end = member.data_offset, member.data_offset + member.size_bytes
-    while position < end:
-        count = os.preadv(file.fileno(), [block[: end - position]], position)
-        if count <= 0:
-            break
-        sha256.update(block[:count])
-        crc32 = zlib.crc32(block[:count], crc32)
-        position += count
-    return sha256.hexdigest(), crc32
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

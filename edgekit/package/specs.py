@@ -3,11 +3,10 @@
 Preprocessing is declared once, here, and used by calibration, verification and the runtime, so the three agree.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: decode() reads the annotations of these classes.
 from typing import Literal
 
-import msgspec
+from edgekit.records import Record
 
 ColorOrder = Literal["rgb", "bgr", "gray"]
 ResizeMode = Literal["stretch", "letterbox", "center-crop", "limit-side", "fixed-height", "none"]
@@ -16,14 +15,14 @@ Layout = Literal["nchw", "nhwc", "plain"]
 TaskName = Literal["classify", "detect", "text-detect", "text-recognize", "raw"]
 
 
-class Quantization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Quantization(Record, closed=True):
     """Affine quantization of a tensor: real = (q - zero_point) * scale."""
 
     scale: float
     zero_point: int
 
 
-class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TensorSpec(Record, closed=True):
     """One input or output as the user of run() sees it.
 
     Attributes:
@@ -41,7 +40,7 @@ class TensorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quantization: Quantization | None = None
 
 
-class PreprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PreprocessSpec(Record, closed=True):
     """How a picture becomes the network's input: x = (pixel * scale - mean[c]) / std[c].
 
     Attributes:
@@ -73,7 +72,7 @@ class PreprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     side_limit_type: Literal["min", "max"] = "min"
 
 
-class PostprocessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PostprocessSpec(Record, closed=True):
     """How raw outputs become a result.
 
     Attributes:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn, TypeVar
 
-import msgspec
-
 from edgekit.errors import PackageError
+from edgekit.records import Record, decode
 
-T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 
 
 def parse_json(data: bytes, where: object) -> Any:
@@ -42,13 +41,14 @@ def parse_json(data: bytes, where: object) -> Any:
         raise PackageError("is not valid JSON", where=where, got=str(error)[:120]) from error
 
 
-def convert(value: Any, kind: type[T], where: object) -> T:
+def convert(value: Any, kind: type[R], where: object) -> R:
     """Turns parsed JSON or TOML into a typed value, without coercion.
 
     Raises:
         PackageError: A field is missing, unknown where that is forbidden, or of the wrong type.
     """
     try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
+        record: R = decode(value, kind)
+    except ValueError as error:
         raise PackageError("does not have the right form", where=where, got=str(error)) from error
+    return record

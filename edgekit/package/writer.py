@@ -8,8 +8,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import msgspec
-
 from edgekit.errors import PackageError, StorageError
 from edgekit.package.archive import safe_name
 from edgekit.package.layout import MANIFEST_MEMBER, MAX_PACKAGE_BYTES, MemberKey, plan_layout
@@ -17,6 +15,7 @@ from edgekit.package.manifest import Manifest, MemberRecord
 from edgekit.package.manifest_rules import check_manifest
 from edgekit.package.reader import MAX_MANIFEST_BYTES, parse_manifest
 from edgekit.package.storage import atomic_file
+from edgekit.records import replace, to_builtins
 
 _BLOCK_BYTES = 1 << 20
 
@@ -44,7 +43,7 @@ def write_package(path: str | Path, manifest: Manifest, members: Mapping[str, by
         key, sha256 = _measure(name, source)
         keys.append(key)
         records[name] = MemberRecord(key.size_bytes, sha256)
-    completed = msgspec.structs.replace(manifest, members=records)
+    completed = replace(manifest, members=records)
     check_manifest(completed, path)
     text = manifest_json(completed)
     parse_manifest(text, path)
@@ -70,7 +69,7 @@ def write_package(path: str | Path, manifest: Manifest, members: Mapping[str, by
 
 def manifest_json(manifest: Manifest) -> bytes:
     """Returns manifest.json: UTF-8, indented, the same bytes for the same manifest."""
-    value = msgspec.to_builtins(manifest)
+    value = to_builtins(manifest)
     return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgekit.engines.artefacts import package_artefact
 from edgekit.engines.base import CompiledModel, Engine, EngineOptions
@@ -15,6 +15,9 @@ from edgekit.package.manifest import Variant
 from edgekit.package.reader import Package, open_package
 from edgekit.runtime.governor import default_threads
 from edgekit.runtime.model import Model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 AUTO = "auto"
 MAX_THREADS = 256

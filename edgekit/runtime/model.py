@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ import numpy as np
 
 from edgekit.engines.base import Array, CompiledModel, LayerTime
 from edgekit.errors import InputError
-from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, read_golden
 from edgekit.package.manifest import Manifest, Variant
 from edgekit.package.reader import Package
 from edgekit.package.specs import TensorSpec
+from edgekit.records import Record
 from edgekit.runtime.sessions import SessionPool
 
 if TYPE_CHECKING:
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 MAX_SESSIONS = 4
 
 
-@dataclass(frozen=True)
-class SelfTest:
+class SelfTest(Record):
     """Outcome of running a package's golden inputs.
 
     Attributes:
@@ -156,6 +154,8 @@ class Model:
 
         Floats are uniform in 0..1 and integers 0 or 1, seeded; symbolic dims take their smallest bucket.
         """
+        from edgekit.package.golden import read_golden
+
         golden = read_golden(self._package)
         if golden is not None and golden.samples:
             return dict(golden.samples[0].inputs)
@@ -174,6 +174,8 @@ class Model:
         Raises:
             InputError: The package has no golden data.
         """
+        from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, read_golden
+
         golden = read_golden(self._package)
         if golden is None or not golden.samples:
             raise InputError("package has no golden data to test with", where=self._package.path)

@@ -57,6 +57,7 @@ constexpr CpuidBit kCpuidBits[] = {
     {"avx512f", 7, 0, 1, 16, kZmm},    {"avx512vl", 7, 0, 1, 31, kZmm},
     {"avx_vnni", 7, 1, 0, 4, kYmm},    {"bmi2", 7, 0, 1, 8, 0},
     {"f16c", 1, 0, 2, 29, kYmm},       {"fma", 1, 0, 2, 12, kYmm},
+    {"pclmulqdq", 1, 0, 2, 1, 0},      {"sha_ni", 7, 0, 1, 29, 0},
     {"sse4_1", 1, 0, 2, 19, 0},        {"sse4_2", 1, 0, 2, 20, 0},
     {"ssse3", 1, 0, 2, 9, 0},
 };
@@ -86,7 +87,8 @@ struct HwcapBit {
 // Linux arch/arm64/include/uapi/asm/hwcap.h; the numbers are the kernel's ABI and older headers lack some names.
 constexpr HwcapBit kHwcapBits[] = {
     {"asimd", AT_HWCAP, 1}, {"asimddp", AT_HWCAP, 20}, {"asimdhp", AT_HWCAP, 10}, {"bf16", AT_HWCAP2, 14},
-    {"fphp", AT_HWCAP, 9},  {"i8mm", AT_HWCAP2, 13},   {"sve", AT_HWCAP, 22},     {"sve2", AT_HWCAP2, 1},
+    {"crc32", AT_HWCAP, 7}, {"fphp", AT_HWCAP, 9},     {"i8mm", AT_HWCAP2, 13},   {"sha2", AT_HWCAP, 6},
+    {"sve", AT_HWCAP, 22},  {"sve2", AT_HWCAP2, 1},
 };
 
 std::vector<std::string> detect() {
@@ -123,6 +125,8 @@ const std::vector<std::string>& cpu_features() {
   return features;
 }
 
+bool cpu_has(const char* feature) { return std::binary_search(cpu_features().begin(), cpu_features().end(), feature); }
+
 Status check_isa_supported(Isa isa) {
   const IsaNeeds& needs = needs_of(isa);
   if (isa != Isa::kScalar && std::string(needs.architecture) != kArchitecture) {
@@ -130,7 +134,7 @@ Status check_isa_supported(Isa isa) {
             std::string("needs ") + name_of(isa) + ", but this is a CPU of another architecture"};
   }
   for (const char* feature : needs.features) {
-    if (!std::binary_search(cpu_features().begin(), cpu_features().end(), feature)) {
+    if (!cpu_has(feature)) {
       return {StatusCode::kUnsupportedIsa, std::string("needs ") + name_of(isa) + ", but this CPU lacks " + feature};
     }
   }

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "core/crc32_hardware.h"
+
 namespace edgekit {
 namespace {
 
@@ -29,20 +31,31 @@ constexpr Tables make_tables() {
 
 constexpr Tables kTables = make_tables();
 
-}  // namespace
-
-uint32_t crc32(const void* data, size_t size_bytes, uint32_t seed) noexcept {
-  const unsigned char* bytes = static_cast<const unsigned char*>(data);
-  uint32_t crc = ~seed;
+// state: the inverted CRC.
+uint32_t advance(const unsigned char* bytes, size_t size_bytes, uint32_t state) noexcept {
   for (; size_bytes >= kSlices; size_bytes -= kSlices, bytes += kSlices) {
     unsigned char block[kSlices];
     std::memcpy(block, bytes, kSlices);
-    for (int i = 0; i < 4; ++i) block[i] ^= static_cast<unsigned char>(crc >> (8 * i));
-    crc = 0;
-    for (int i = 0; i < kSlices; ++i) crc ^= kTables[kSlices - 1 - i][block[i]];
+    for (int i = 0; i < 4; ++i) block[i] ^= static_cast<unsigned char>(state >> (8 * i));
+    state = 0;
+    for (int i = 0; i < kSlices; ++i) state ^= kTables[kSlices - 1 - i][block[i]];
   }
-  for (; size_bytes > 0; --size_bytes, ++bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ *bytes) & 0xff];
-  return ~crc;
+  for (; size_bytes > 0; --size_bytes, ++bytes) state = (state >> 8) ^ kTables[0][(state ^ *bytes) & 0xff];
+  return state;
+}
+
+}  // namespace
+
+uint32_t crc32(const void* data, size_t size_bytes, uint32_t seed) noexcept {
+  static const bool hardware = has_crc32_hardware();
+  const unsigned char* bytes = static_cast<const unsigned char*>(data);
+  uint32_t state = ~seed;
+  const size_t taken = hardware ? crc32_hardware(bytes, size_bytes, &state) : 0;
+  return ~advance(bytes + taken, size_bytes - taken, state);
+}
+
+uint32_t crc32_portable(const void* data, size_t size_bytes, uint32_t seed) noexcept {
+  return ~advance(static_cast<const unsigned char*>(data), size_bytes, ~seed);
 }
 
 }  // namespace edgekit

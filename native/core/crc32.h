@@ -7,8 +7,11 @@
 
 namespace edgekit {
 
-// CRC of data; seed is the CRC of what came before it, 0 at the start.
+// CRC of data; seed is the CRC of what came before it, 0 at the start. Uses the CPU's instructions where it has some.
 uint32_t crc32(const void* data, size_t size_bytes, uint32_t seed = 0) noexcept;
+
+// The same by table look-up on any CPU.
+uint32_t crc32_portable(const void* data, size_t size_bytes, uint32_t seed = 0) noexcept;
 
 }  // namespace edgekit
 

@@ -32,7 +32,7 @@ def _artefact(
     for member, data in members.items():
         path = folder / Path(member).name
         path.write_bytes(data)
-        files[member] = (path, 0, len(data))
+        files[member] = (str(path), 0, len(data))
     variant = Variant("native-scalar", "native", "scalar", tuple(members), parts)
     return Artefact(variant, files, tuple(inputs), tuple(outputs), buckets)
 

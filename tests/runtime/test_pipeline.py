@@ -355,10 +355,10 @@ def test_options_out_of_range(options):
 
 
 def test_a_package_without_pictures():
-    import msgspec
+    from edgekit.records import replace
 
     with pytest.raises(UsageError, match="no picture"):
-        ImageTask.of(msgspec.structs.replace(MANIFEST, preprocess=None))
+        ImageTask.of(replace(MANIFEST, preprocess=None))
 
 
 def test_mailbox():
