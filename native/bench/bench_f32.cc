@@ -1,42 +1,37 @@
 // Times float and data-moving ops with the kernels of one instruction set: convolutions of real networks (layers of
-// q8_layers.inc) and of ResNet-18, matmuls, softmax, activations, transposes, resizing, pools.
+// layers.inc) and of ResNet-18, matmuls, softmax, activations, transposes, resizing, pools.
 //
-//   bench_f32 [--isa NAME] [--threads N] [--filter TEXT]
+//   bench_f32 [--isa NAME] [--threads N] [--filter TEXT] [--act none|relu|clip|silu]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "bench/bench_op.h"
+#include "bench/layers.h"
+#include "kernels/roofline/roofline.h"
 
 namespace edgekit::bench {
 namespace {
 
-struct Layer {
-  const char* name;
-  bool depthwise;
-  int size, channels, out_channels, kernel, stride;
-};
-
-constexpr Layer kLayers[] = {
-#define EK_LAYER(name, size, channels, out_channels, kernel, stride) \
-  {name, false, size, channels, out_channels, kernel, stride},
-#define EK_DEPTHWISE_LAYER(name, size, channels, kernel, stride) {name, true, size, channels, channels, kernel, stride},
-#include "bench/q8_layers.inc"
-#undef EK_LAYER
-#undef EK_DEPTHWISE_LAYER
+struct Options : BenchOptions {
+  Activation act = Activation::kRelu;  // that convolutions fuse
 };
 
 // Memory of `count` random elements: floats in [-1, 1], or bytes.
 class Memory {
  public:
-  explicit Memory(size_t floats) : values_(floats) {
+  explicit Memory(size_t floats) : values_(floats + kLine) {
     for (float& value : values_) value = static_cast<float>(std::rand()) / static_cast<float>(RAND_MAX) * 2.0f - 1.0f;
   }
-  void* data() { return values_.data(); }
+  // On a cache line, as the engine's buffers are.
+  void* data() {
+    const auto at = reinterpret_cast<uintptr_t>(values_.data()), line = kLine * sizeof(float);
+    return reinterpret_cast<void*>((at + line - 1) / line * line);
+  }
 
  private:
+  static constexpr size_t kLine = 16;
   std::vector<float> values_;
 };
 
@@ -50,43 +45,41 @@ struct Case {
   const char* unit;
 };
 
-void measure(const Case& one, const BenchOptions& options) {
-  if (one.name.find(options.filter) == std::string::npos) return;
+double measure_ns(const Case& one, const BenchOptions& options) {
   std::vector<const TensorView*> inputs, outputs;
   for (const TensorView& view : one.inputs) inputs.push_back(&view);
   for (const TensorView& view : one.outputs) outputs.push_back(&view);
   const OpArgs args = {inputs.data(), static_cast<int>(inputs.size()), outputs.data(), static_cast<int>(outputs.size()),
                        one.attributes};
-  const double ns = best_op_ns(one.name.c_str(), *one.op, args, options);
+  return best_op_ns(one.name.c_str(), *one.op, args, options);
+}
+
+void measure(const Case& one, const BenchOptions& options) {
+  if (one.name.find(options.filter) == std::string::npos) return;
+  const double ns = measure_ns(one, options);
   std::printf("%-32s %10.1f us %9.2f %s\n", one.name.c_str(), ns / 1e3, one.units / ns, one.unit);
 }
 
-int panel_width(Isa isa) {
-  return std::find_if(std::begin(kIsaPacking), std::end(kIsaPacking),
-                      [=](const IsaPacking& row) { return row.isa == isa; })
-      ->f32_nr;
-}
-
-void bench_convolution(const Layer& layer, const BenchOptions& options) {
-  const int out = (layer.size + layer.stride - 1) / layer.stride, pad = layer.kernel / 2, nr = panel_width(options.isa);
-  const int depth = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.channels);
-  const int panels = (layer.out_channels + nr - 1) / nr;
+void bench_convolution(const Layer& layer, double peak, const Options& options) {
+  if (std::string(layer.name).find(options.filter) == std::string::npos) return;
+  const int out = layer.out_size(), depth = layer.depth(), pad = layer.pad(), nr = packing_of(options.isa).f32_nr;
+  const int panels = (layer.out_channels + nr - 1) / nr, act = static_cast<int>(options.act);
   Memory x(static_cast<size_t>(layer.size) * layer.size * layer.channels), bias(layer.out_channels);
   Memory w(static_cast<size_t>(panels) * depth * nr), y(static_cast<size_t>(out) * out * layer.out_channels);
-  const ConvF32Attrs conv = {1, layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, nr, 1, 0, 0, 0};
+  const ConvF32Attrs conv = {1, layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, nr, act, 0, 6, 0};
   const DepthwiseF32Attrs depthwise = {
-      layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, 1, 0, 0, 0};
+      layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, act, 0, 6, 0};
   const TensorView weights = layer.depthwise ? dense(w.data(), Dtype::kF32, {depth, layer.channels})
                                              : dense(w.data(), Dtype::kF32, {1, panels, depth, nr});
-  measure({layer.name,
-           layer.depthwise ? &kDepthwiseF32Op : &kConvF32Op,
-           {dense(x.data(), Dtype::kF32, {1, layer.size, layer.size, layer.channels}), weights,
-            dense(bias.data(), Dtype::kF32, {layer.out_channels})},
-           {dense(y.data(), Dtype::kF32, {1, out, out, layer.out_channels})},
-           layer.depthwise ? static_cast<const void*>(&depthwise) : &conv,
-           static_cast<double>(out) * out * layer.out_channels * depth,
-           "GMAC/s"},
-          options);
+  const Case one = {layer.name,
+                    layer.depthwise ? &kDepthwiseF32Op : &kConvF32Op,
+                    {dense(x.data(), Dtype::kF32, {1, layer.size, layer.size, layer.channels}), weights,
+                     dense(bias.data(), Dtype::kF32, {layer.out_channels})},
+                    {dense(y.data(), Dtype::kF32, {1, out, out, layer.out_channels})},
+                    layer.depthwise ? static_cast<const void*>(&depthwise) : &conv,
+                    layer.macs(),
+                    "GMAC/s"};
+  print_layer(layer, measure_ns(one, options), peak);
 }
 
 void bench_matmuls(const BenchOptions& options) {
@@ -179,15 +172,31 @@ void bench_moves(const BenchOptions& options) {
   }
 }
 
-void run(int count, char** arguments) {
-  BenchOptions options;
+bool take_activation(const std::string& name, Activation& act) {
+  for (const Activation kind : {Activation::kNone, Activation::kRelu, Activation::kClip, Activation::kSilu}) {
+    if (name != name_of(kind)) continue;
+    act = kind;
+    return true;
+  }
+  return false;
+}
+
+Options parse(int count, char** arguments) {
+  Options options;
   for (int i = 1; i < count; ++i) {
     if (take_option(count, arguments, i, options)) continue;
-    std::fprintf(stderr, "usage: bench_f32 [--isa NAME] [--threads N] [--filter TEXT]\n");
-    std::exit(2);
+    if (std::strcmp(arguments[i], "--act") != 0 || i + 1 == count || !take_activation(arguments[++i], options.act)) {
+      std::fprintf(stderr, "usage: bench_f32 [--isa NAME] [--threads N] [--filter TEXT] [--act none|relu|clip|silu]\n");
+      std::exit(2);
+    }
   }
-  std::printf("%s, %d thread(s)\n", name_of(options.isa), options.threads);
-  for (const Layer& layer : kLayers) bench_convolution(layer, options);
+  return options;
+}
+
+void run(const Options& options) {
+  const double peak = peak_macs_per_ns(select_roofline(options.isa).fp32_macs, options.threads);
+  print_layer_head(options, peak);
+  for (const Layer& layer : kLayers) bench_convolution(layer, peak, options);
   bench_matmuls(options);
   bench_lines(options);
   bench_moves(options);
@@ -197,6 +206,6 @@ void run(int count, char** arguments) {
 }  // namespace edgekit::bench
 
 int main(int argument_count, char** arguments) {
-  edgekit::bench::run(argument_count, arguments);
+  edgekit::bench::run(edgekit::bench::parse(argument_count, arguments));
   return 0;
 }

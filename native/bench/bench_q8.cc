@@ -1,4 +1,4 @@
-// Times the INT8 convolutions of real networks (q8_layers.inc) through their ops, with the kernels of one instruction
+// Times the INT8 convolutions of real networks (layers.inc) through their ops, with the kernels of one instruction
 // set: time, GMAC/s and the share of what the cores can do at best.
 //
 //   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]
@@ -8,51 +8,21 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/bench_op.h"
+#include "bench/layers.h"
 #include "kernels/roofline/roofline.h"
 
 namespace edgekit::bench {
 namespace {
 
-struct Layer {
-  const char* name;
-  bool depthwise;
-  int size, channels, out_channels, kernel, stride;
-};
-
-constexpr Layer kLayers[] = {
-#define EK_LAYER(name, size, channels, out_channels, kernel, stride) \
-  {name, false, size, channels, out_channels, kernel, stride},
-#define EK_DEPTHWISE_LAYER(name, size, channels, kernel, stride) {name, true, size, channels, channels, kernel, stride},
-#include "bench/q8_layers.inc"
-#undef EK_LAYER
-#undef EK_DEPTHWISE_LAYER
-};
-
 struct Options : BenchOptions {
   bool lut = false;
 };
-
-// What the cores can do at best, in multiply-accumulates a nanosecond, timed as the layers are: one core times threads.
-double peak_macs_per_ns(const Options& options) {
-  constexpr int64_t kRounds = 100000;
-  int64_t macs = 0;
-  const double ns = best_ns(1, [&] { macs = select_roofline(options.isa).int8_macs(kRounds); });
-  return static_cast<double>(macs) / ns * options.threads;
-}
-
-const IsaPacking& packing_of(Isa isa) {
-  const auto* row = std::find_if(std::begin(kIsaPacking), std::end(kIsaPacking),
-                                 [isa](const IsaPacking& one) { return one.isa == isa; });
-  return *row;
-}
 
 // Memory and operands of one layer; random activations and weights, since some CPUs are faster on zeros.
 class LayerRun {
  public:
   LayerRun(const Layer& layer, const Options& options) : layer_(layer), packing_(packing_of(options.isa)) {
-    const int out = (layer.size + layer.stride - 1) / layer.stride;
-    const int depth = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.channels);
+    const int out = layer.out_size(), depth = layer.depth();
     const int panels = (layer.out_channels + packing_.q8_nr - 1) / packing_.q8_nr;
     const int groups = (depth + packing_.q8_kg - 1) / packing_.q8_kg;
     const size_t weights = layer.depthwise ? static_cast<size_t>(depth) * layer.channels
@@ -71,11 +41,8 @@ class LayerRun {
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
     views_[5] = dense(y_.data(), dtype, {1, out, out, layer.out_channels});
-    macs_ = static_cast<double>(out) * out * layer.out_channels * depth;
     set_attributes(options.lut);
   }
-
-  double macs() const { return macs_; }
 
   double measure_ns(const Options& options) {
     const TensorView* inputs[] = {&views_[0], &views_[1], &views_[2], &views_[3], &views_[4], nullptr};
@@ -95,7 +62,7 @@ class LayerRun {
 
   void set_attributes(bool lut) {
     const int low = packing_.activations_signed ? -128 : 0;
-    const int pad = layer_.kernel / 2;
+    const int pad = layer_.pad();
     conv_ = {};
     conv_.groups = 1;
     conv_.kernel_h = conv_.kernel_w = depthwise_.kernel_h = depthwise_.kernel_w = layer_.kernel;
@@ -119,7 +86,6 @@ class LayerRun {
   TensorView views_[6];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
-  double macs_ = 0;
 };
 
 Options parse(int count, char** arguments) {
@@ -136,15 +102,11 @@ Options parse(int count, char** arguments) {
 }
 
 void run(const Options& options) {
-  const double peak = peak_macs_per_ns(options);
-  std::printf("%s, %d thread(s), peak %.1f GMAC/s\n", name_of(options.isa), options.threads, peak);
-  std::printf("%-28s %10s %9s %7s\n", "layer", "us", "GMAC/s", "% peak");
+  const double peak = peak_macs_per_ns(select_roofline(options.isa).int8_macs, options.threads);
+  print_layer_head(options, peak);
   for (const Layer& layer : kLayers) {
     if (std::strstr(layer.name, options.filter.c_str()) == nullptr) continue;
-    LayerRun one(layer, options);
-    const double ns = one.measure_ns(options);
-    const double rate = one.macs() / ns;
-    std::printf("%-28s %10.1f %9.1f %7.1f\n", layer.name, ns / 1e3, rate, peak > 0 ? 100 * rate / peak : 0.0);
+    print_layer(layer, LayerRun(layer, options).measure_ns(options), peak);
   }
 }
 
