@@ -66,7 +66,8 @@ void bench_convolution(const Layer& layer, double peak, const Options& options) 
   const int panels = (layer.out_channels + nr - 1) / nr, act = static_cast<int>(options.act);
   Memory x(static_cast<size_t>(layer.size) * layer.size * layer.channels), bias(layer.out_channels);
   Memory w(static_cast<size_t>(panels) * depth * nr), y(static_cast<size_t>(out) * out * layer.out_channels);
-  const ConvF32Attrs conv = {1, layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, nr, act, 0, 6, 0};
+  const ConvF32Attrs conv = {1, layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, nr, act, 0, 6,
+                             0};
   const DepthwiseF32Attrs depthwise = {
       layer.kernel, layer.kernel, layer.stride, layer.stride, 1, 1, pad, pad, act, 0, 6, 0};
   const TensorView weights = layer.depthwise ? dense(w.data(), Dtype::kF32, {depth, layer.channels})

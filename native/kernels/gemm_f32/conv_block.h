@@ -23,8 +23,9 @@ struct ConvGeometry {
   TapRange whole_rows, whole_columns;  // outputs whose windows lie inside the image
   int64_t depth_channels, runs, run_depth, depth;
   int64_t group_columns, panels;  // output channels of a group, panels of a group
+  int64_t rows, columns;          // of y; where that is all the same, one row of all pixels
   int64_t pixels;                 // of y, over batch, height and width
-  int64_t tile_rows, block_rows;  // rows of a tile, and of the tiles that go together
+  int64_t tile_rows, block_rows;  // pixels of a tile, and of the tiles that go together
   int64_t row_step;               // in x, from one run of a window to the next
   bool has_dense_runs;            // a run of a window inside the image is dense in x
   bool reads_all_in_place;
@@ -40,7 +41,7 @@ struct ConvBlock {
   const float* residual[kMostBlockRows];
 };
 
-ConvGeometry conv_geometry(const OpArgs& args, int tile_rows);
+ConvGeometry conv_geometry(const OpArgs& args, int most_tile_rows);
 
 // The block that starts at pixel `first`. scratch: block_rows * depth floats, unless reads_all_in_place.
 void locate_block(const ConvGeometry& g, const OpArgs& args, int64_t group, int64_t first, float* scratch,

@@ -49,7 +49,7 @@ Status check(const OpArgs& args) {
 struct Chunk {
   int64_t first_run, runs, offset, depth;
 };
-constexpr int64_t kMostChunkDepth = 512;
+constexpr int64_t kMostChunkDepth = 1024;
 
 // Calls body(chunk, is_first, is_last).
 template <typename Body>
@@ -69,44 +69,42 @@ void for_each_chunk(const ConvGeometry& g, Body&& body) {
   }
 }
 
+GemmEpilogue epilogue_of(const ConvF32Attrs& attrs) {
+  return gemm_epilogue({static_cast<Activation>(attrs.act), attrs.act_alpha, attrs.act_beta},
+                       attrs.add_before_act != 0);
+}
+
 // One panel of output channels for all pixels of a block.
-void run_panel(const GemmF32Kernels& kernels, const ConvGeometry& g, const OpArgs& args, const ConvBlock& block,
+void run_panel(const GemmF32Kernels& kernels, const ConvGeometry& g, const OpArgs& args, const ConvBlock& rows,
                int64_t group, int64_t panel) {
   const auto& attrs = args.attrs<ConvF32Attrs>();
-  const GemmEpilogue epilogue = {{static_cast<Activation>(attrs.act), attrs.act_alpha, attrs.act_beta},
-                                 attrs.add_before_act != 0};
+  const GemmEpilogue epilogue = epilogue_of(attrs);
   const int64_t first_column = panel * attrs.nr;
-  const int columns = static_cast<int>(std::min<int64_t>(attrs.nr, g.group_columns - first_column));
-  const int64_t channel = group * g.group_columns + first_column;
+  GemmBlock block = {};
+  block.nr = attrs.nr;
+  block.columns = static_cast<int>(std::min<int64_t>(attrs.nr, g.group_columns - first_column));
+  block.column = group * g.group_columns + first_column;
   alignas(64) float bias[kMostPanelColumns] = {}, sums[kMostBlockRows * kMostPanelColumns];
-  std::copy_n(args.in(kBias).as<const float>() + channel, columns, bias);
-  float* y[kMostBlockRows];
-  const float* residual[kMostBlockRows];
-  for (int64_t r = 0; r < block.rows; ++r) y[r] = block.y[r] + channel;
-  const bool adds = conv_f32::has_residual(args);
-  for (int64_t r = 0; adds && r < block.rows; ++r) residual[r] = block.residual[r] + channel;
+  std::copy_n(args.in(kBias).as<const float>() + block.column, block.columns, bias);
+  block.a = rows.a;
+  block.a_run_step = rows.run_step;
+  block.rows = rows.rows;
+  block.tile_rows = static_cast<int>(g.tile_rows);
+  block.b_step = attrs.nr;
+  block.epilogue = &epilogue;
+  block.y = rows.y;
+  block.residual = conv_f32::has_residual(args) ? rows.residual : nullptr;
   const float* weights = args.in(kW).as<const float>() + (group * g.panels + panel) * g.depth * attrs.nr;
   for_each_chunk(g, [&](const Chunk& chunk, bool is_first, bool is_last) {
-    for (int64_t r = 0; r < block.rows; r += kernels.mr) {
-      GemmTile tile = {};
-      tile.a = block.a + r;
-      tile.a_run_step = block.run_step[r / kernels.mr];
-      tile.a_offset = chunk.first_run * tile.a_run_step + chunk.offset;
-      tile.runs = chunk.runs;
-      tile.depth = chunk.depth;
-      tile.b = weights + (chunk.first_run * g.run_depth + chunk.offset) * attrs.nr;
-      tile.b_step = attrs.nr;
-      tile.init = is_first ? bias : sums + r * attrs.nr;
-      tile.init_step = is_first ? 0 : attrs.nr;
-      tile.rows = static_cast<int>(std::min<int64_t>(kernels.mr, block.rows - r));
-      tile.nr = attrs.nr;
-      tile.columns = columns;
-      tile.partial = is_last ? nullptr : sums + r * attrs.nr;
-      tile.epilogue = &epilogue;
-      tile.y = y + r;
-      tile.residual = adds ? residual + r : nullptr;
-      kernels.tile(tile);
-    }
+    block.first_run = chunk.first_run;
+    block.offset = chunk.offset;
+    block.runs = chunk.runs;
+    block.depth = chunk.depth;
+    block.b = weights + (chunk.first_run * g.run_depth + chunk.offset) * attrs.nr;
+    block.init = is_first ? bias : sums;
+    block.init_step = is_first ? 0 : attrs.nr;
+    block.partial = is_last ? nullptr : sums;
+    kernels.block(block);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/gemm_f32/gemm_f32.h"
 
+#include <limits>
+
 #include "kernels/operand_check.h"
 
 namespace edgekit {
@@ -18,6 +20,25 @@ const GemmF32Kernels& gemm_f32_kernels(Isa isa) { return select_variant(kVariant
 const GemmF32Kernels& gemm_f32_kernels(Isa isa, int nr) {
   const GemmF32Kernels& best = gemm_f32_kernels(isa);
   return best.nr == nr ? best : scalar::gemm_f32_kernels();
+}
+
+GemmEpilogue gemm_epilogue(const ActivationSpec& act, bool add_before_act, float scale) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  GemmEpilogue epilogue = {act, add_before_act, scale, true, -kInfinity, kInfinity};
+  switch (act.kind) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      epilogue.low = 0.0f;
+      break;
+    case Activation::kClip:
+      epilogue.low = act.alpha;
+      epilogue.high = act.beta;
+      break;
+    default:
+      epilogue.clamps = false;
+  }
+  return epilogue;
 }
 
 Status expect_fused_activation(const char* name, int32_t value) {

@@ -1,7 +1,7 @@
 // The reference: any panel width, one element after the other.
 #include "kernels/simd/floats_scalar.h"
-// Epilogues, on single lanes:
-#include "kernels/gemm_f32/epilogue.inc"
+// Epilogues and depthwise convolution, on single lanes:
+#include "kernels/gemm_f32/depthwise.inc"
 
 namespace edgekit {
 namespace scalar {
@@ -9,24 +9,32 @@ namespace {
 
 constexpr int kScalarRows = 4;
 
-void tile(const GemmTile& tile) noexcept {
+void tile(const GemmBlock& block, int64_t first, int rows) {
   float sums[kScalarRows * kMostPanelColumns];
-  for (int r = 0; r < tile.rows; ++r) {
-    float* row = sums + r * tile.nr;
-    for (int c = 0; c < tile.nr; ++c) row[c] = tile.init[r * tile.init_step + c];
-    const float* b = tile.b;
-    for (int64_t run = 0; run < tile.runs; ++run) {
-      const float* a = tile.a[r] + tile.a_offset + run * tile.a_run_step;
-      for (int64_t k = 0; k < tile.depth; ++k, b += tile.b_step) {
-        for (int c = 0; c < tile.nr; ++c) row[c] = fma(a[k], b[c], row[c]);
+  const int64_t run_step = block.a_run_step[first / block.tile_rows];
+  for (int r = 0; r < rows; ++r) {
+    float* row = sums + r * block.nr;
+    for (int c = 0; c < block.nr; ++c) row[c] = block.init[(first + r) * block.init_step + c];
+    const float* b = block.b;
+    for (int64_t run = 0; run < block.runs; ++run) {
+      const float* a = block.a[first + r] + (block.first_run + run) * run_step + block.offset;
+      for (int64_t k = 0; k < block.depth; ++k, b += block.b_step) {
+        for (int c = 0; c < block.nr; ++c) row[c] = fma(a[k], b[c], row[c]);
       }
     }
   }
-  if (tile.partial == nullptr) return finish_rows(tile, sums);
-  std::memcpy(tile.partial, sums, static_cast<size_t>(tile.rows * tile.nr) * sizeof(float));
+  if (block.partial == nullptr) return finish_tile(block, first, rows, sums);
+  std::memcpy(block.partial + first * block.nr, sums, static_cast<size_t>(rows * block.nr) * sizeof(float));
 }
 
-constexpr GemmF32Kernels kGemmF32Kernels = {0, kScalarRows, tile, depthwise};
+void block(const GemmBlock& block) noexcept {
+  for (int64_t first = 0; first < block.rows; first += block.tile_rows) {
+    const int64_t rest = block.rows - first;
+    tile(block, first, rest < block.tile_rows ? static_cast<int>(rest) : block.tile_rows);
+  }
+}
+
+constexpr GemmF32Kernels kGemmF32Kernels = {0, kScalarRows, block, depthwise};
 
 }  // namespace
 

@@ -98,9 +98,9 @@ void locate_rows(const Product& p, const float* a, int64_t first, int64_t count,
   for (int64_t r = 0; r < count; ++r) rows[r] = packed + r * p.k;
 }
 
-// A tile of results with any steps from one column to the next.
-void scatter(const float* sums, const Product& p, int rows, int nr, int64_t columns, float* y) {
-  for (int r = 0; r < rows; ++r) {
+// Results with any steps from one column to the next.
+void scatter(const float* sums, const Product& p, int64_t rows, int nr, int64_t columns, float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) y[r * p.y_m + c * p.y_n] = sums[r * nr + c];
   }
 }
@@ -109,33 +109,34 @@ void scatter(const float* sums, const Product& p, int rows, int nr, int64_t colu
 void run_block(const GemmF32Kernels& kernels, const Product& p, float alpha, const float* b, float* y,
                const float* const* rows, int64_t count, int64_t begin, int64_t end, float* panel) {
   const int nr = panel_columns(kernels);
-  const GemmEpilogue epilogue = {{}, false, alpha};
+  const GemmEpilogue epilogue = gemm_epilogue({}, false, alpha);
   const float init[kMostPanelColumns] = {};
-  float results[kMostTileRows * kMostPanelColumns];
-  float* places[kMostTileRows];
+  const int64_t run_steps[kMostBlockTiles] = {};
+  float results[kMostBlockRows * kMostPanelColumns];
+  float* places[kMostBlockRows];
   const bool stores_in_place = p.y_n == 1;
+  for (int64_t r = 0; r < count; ++r) places[r] = stores_in_place ? y + r * p.y_m : results + r * nr;
   for (int64_t index = begin; index < end; ++index) {
     const int64_t first = index * nr, columns = std::min<int64_t>(nr, p.n - first);
     const bool in_place = reads_b_in_place(p, columns, nr, kernels.mr);
     if (!in_place) pack_panel(p, b, first, columns, nr, panel);
-    for (int64_t r = 0; r < count; r += kernels.mr) {
-      GemmTile tile = {};
-      tile.rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - r));
-      tile.a = rows + r;
-      tile.runs = 1;
-      tile.depth = p.k;
-      tile.b = in_place ? b + first : panel;
-      tile.b_step = in_place ? p.b_k : nr;
-      tile.init = init;
-      tile.nr = nr;
-      tile.columns = static_cast<int>(columns);
-      tile.epilogue = &epilogue;
-      tile.y = places;
-      float* const to = y + r * p.y_m + first * p.y_n;
-      for (int i = 0; i < tile.rows; ++i) places[i] = stores_in_place ? to + i * p.y_m : results + i * nr;
-      kernels.tile(tile);
-      if (!stores_in_place) scatter(results, p, tile.rows, nr, columns, to);
-    }
+    GemmBlock block = {};
+    block.a = rows;
+    block.a_run_step = run_steps;
+    block.rows = count;
+    block.tile_rows = kernels.mr;
+    block.runs = 1;
+    block.depth = p.k;
+    block.b = in_place ? b + first : panel;
+    block.b_step = in_place ? p.b_k : nr;
+    block.init = init;
+    block.nr = nr;
+    block.columns = static_cast<int>(columns);
+    block.epilogue = &epilogue;
+    block.y = places;
+    block.column = stores_in_place ? first : 0;
+    kernels.block(block);
+    if (!stores_in_place) scatter(results, p, count, nr, columns, y + first * p.y_n);
   }
 }
 

@@ -100,25 +100,29 @@ void pack_panel(const Plan& p, const float* matrix, int64_t depth, int64_t panel
 // out[row][panel's columns] = init + rows . panel, for `count` dense rows; out rows are gate_floats apart.
 void multiply_panel(const GemmF32Kernels& kernels, const Plan& p, const float* rows, int64_t count, int64_t depth,
                     const float* panel, const float* init, float* out) {
-  const GemmEpilogue epilogue = {};
-  const float* pointers[kMostTileRows];
-  float* places[kMostTileRows];
-  for (int64_t first = 0; first < count; first += kernels.mr) {
-    GemmTile tile = {};
-    tile.rows = static_cast<int>(std::min<int64_t>(kernels.mr, count - first));
-    for (int r = 0; r < tile.rows; ++r) {
+  const GemmEpilogue epilogue = gemm_epilogue({}, false);
+  const int64_t run_steps[kMostBlockTiles] = {};
+  const float* pointers[kMostBlockRows];
+  float* places[kMostBlockRows];
+  const int64_t block_rows = int64_t{kMostBlockTiles} * kernels.mr;
+  for (int64_t first = 0; first < count; first += block_rows) {
+    GemmBlock block = {};
+    block.rows = std::min(block_rows, count - first);
+    for (int64_t r = 0; r < block.rows; ++r) {
       pointers[r] = rows + (first + r) * depth;
       places[r] = out + (first + r) * p.gate_floats;
     }
-    tile.a = pointers;
-    tile.runs = 1;
-    tile.depth = depth;
-    tile.b = panel;
-    tile.b_step = tile.nr = tile.columns = p.nr;
-    tile.init = init;
-    tile.epilogue = &epilogue;
-    tile.y = places;
-    kernels.tile(tile);
+    block.a = pointers;
+    block.a_run_step = run_steps;
+    block.tile_rows = kernels.mr;
+    block.runs = 1;
+    block.depth = depth;
+    block.b = panel;
+    block.b_step = block.nr = block.columns = p.nr;
+    block.init = init;
+    block.epilogue = &epilogue;
+    block.y = places;
+    kernels.block(block);
   }
 }
 
