@@ -28,7 +28,7 @@ ConvCase window(int kernel, int stride, int channels) {
 // The windows with kernels of their own, with channels around every block and widths down to less than the window.
 EK_TEST(square_windows) {
   uint64_t seed = 1;
-  for (const int kernel : {3, 5}) {
+  for (const int kernel : {3, 5, 7}) {
     for (const int stride : {1, 2}) {
       for (const int channels : {1, 3, 8, 15, 16, 17, 24, 31, 32, 33, 40, 47, 63, 64, 65, 72, 100, 130}) {
         for (const int size : {1, 2, 3, 4, 5, 8, 13}) {
@@ -38,6 +38,27 @@ EK_TEST(square_windows) {
           c.x_gap = seed % 3 == 0 ? 5 : 0;
           c.y_gap = seed % 4 == 0 ? 3 : 0;
           c.flush = seed % 2 ? GuardedBuffer::Flush::kEnd : GuardedBuffer::Flush::kBegin;
+          c.seed = seed++;
+          check_all(c);
+        }
+      }
+    }
+  }
+}
+
+// Rows longer than what kernels keep on their way, and more channels than they take at once.
+EK_TEST(wide_images) {
+  uint64_t seed = 1;
+  for (const int kernel : {3, 5, 7}) {
+    for (const int stride : {1, 2}) {
+      for (const int w : {31, 64, 75, 140}) {
+        for (const int pad : {0, 1, 4}) {
+          ConvCase c = window(kernel, stride, w == 64 ? 300 : 20);
+          c.h = kernel + static_cast<int>(seed % 4);
+          c.w = w;
+          c.pad_left = pad;
+          c.add = seed % 3 == 0;
+          c.threads = static_cast<int>(seed % 2) + 1;
           c.seed = seed++;
           check_all(c);
         }

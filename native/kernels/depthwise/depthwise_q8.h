@@ -1,5 +1,5 @@
-// The kernels of INT8 depthwise convolution: whole output rows of a block of channels. One manifest (kernels.inc) names
-// them all; declarations, dispatch, tests and benchmarks include it.
+// The kernels of INT8 depthwise convolution: strips of one or two output rows. One manifest (kernels.inc) names them
+// all; declarations, dispatch, tests and benchmarks include it.
 #ifndef EDGEKIT_KERNELS_DEPTHWISE_DEPTHWISE_Q8_H_
 #define EDGEKIT_KERNELS_DEPTHWISE_DEPTHWISE_Q8_H_
 
@@ -22,23 +22,48 @@ struct DepthwiseQ8Weights {
   int32_t kernel_h, kernel_w;
 };
 
-// One or two rows of output pixels, for one block of channels. All pointers stand at the block's first channel.
-// Memory: pixels of x and `zero` hold as many channels as the block has, of which only [first, first + count) are
-// written to y. y may equal residual; nothing else may overlap y. Nothing needs an alignment.
+// A block of channels: [base, base + the kernel's block), of which only [first, first + count) are to be written.
+struct DepthwiseQ8Block {
+  int32_t base;
+  int first, count;
+  const void* packed;  // its weights, as the kernel packed them
+};
+
+// One or two rows of output pixels [first_ox, last_ox), for the blocks [first_block, last_block). Pointers to pixels
+// stand at column 0 and channel 0. Memory: pixels of x and `zero` hold at least as many channels as a
+// block. y may
+// equal residual; nothing else may overlap y. Nothing needs an alignment.
 struct DepthwiseQ8Strip {
-  const uint8_t* const* rows;  // [kernel_h + (out_rows - 1) * stride_h]: pixel 0 of the input row, or `zero`
-  const int64_t* steps;        // bytes from a pixel to the next in that row; 0 where it is `zero`
-  const uint8_t* zero;         // x_zero for every channel of the block
+  const uint8_t* const* rows;  // [kernel_h + (out_rows - 1) * stride_h] input rows; null outside of the image
+  int64_t x_step;              // bytes from a pixel to the next
+  const uint8_t* zero;         // x_zero for every channel
   int32_t w;                   // input pixels of a row
   ConvWindow window;
-  const void* packed;  // this block's weights, as the kernel packed them
-  int32_t out_w;
+  const std::byte* packed;  // the weights of block 0
+  size_t block_bytes;
+  int32_t channels;  // of the tensor
+  int32_t first_block, last_block;
+  int32_t first_ox, last_ox;
   int out_rows;
   uint8_t* y[kDepthwiseMostRows];
   const uint8_t* residual[kDepthwiseMostRows];  // read only if requantize->add
   int64_t y_step, residual_step;
-  int first, count;  // channels of the block to write
   const RequantizeQ8* requantize;
+
+  // Blocks of that many channels overlap at the end, so that none is partly empty unless the tensor itself is narrower.
+  DepthwiseQ8Block block(int32_t index, int32_t block_channels) const {
+    const int32_t begin = index * block_channels;
+    const int32_t last = channels - block_channels;
+    const int32_t base = last < 0 ? 0 : begin < last ? begin : last;
+    const int32_t end = begin + block_channels < channels ? begin + block_channels : channels;
+    return {base, begin - base, end - begin, packed + static_cast<size_t>(index) * block_bytes};
+  }
+
+  // The pixel of an input row at a column; `zero` where that is outside of the image.
+  const uint8_t* pixel(int32_t row, int64_t ix) const {
+    const bool inside = rows[row] != nullptr && static_cast<uint64_t>(ix) < static_cast<uint64_t>(w);
+    return inside ? rows[row] + ix * x_step : zero;
+  }
 };
 
 // Packs the weights of channels [first, first + n) of a block; n is the kernel's block, or fewer in a narrow tensor.

@@ -32,24 +32,38 @@ Status check_depthwise_q8(const OpArgs& args) {
   return check_requantize(requantize_attrs(a), requantize_operands(args));
 }
 
+// Channels and columns are cut so that what one call of a kernel reads of x stays in level 1: these many bytes.
+constexpr int64_t kTileBytes = 16 * 1024;
+constexpr int32_t kGroupChannels = 128;
+
 // State: the requantization, a pixel of x_zero, then the packed weights of all blocks. Scratch: for each worker the
-// pointers and steps of a strip's input rows, and copies of those rows if the tensor is narrower than a block.
+// pointers to a strip's input rows, and copies of those rows if the tensor is narrower than a block.
 struct DepthwisePlan {
   static constexpr size_t kRequantizeBytes = (sizeof(RequantizeQ8) + 63) / 64 * 64;
   const DepthwiseQ8Kernel* kernel;
   ConvWindow window;
   int32_t channels, blocks;
-  int32_t strip_rows;  // input rows of one strip
-  bool narrow;         // pixels hold fewer bytes than kernels read
+  int32_t group_blocks;  // of one call
+  int32_t tile_columns;  // of one call
+  int32_t strip_rows;    // input rows of one strip
+  bool narrow;           // pixels hold fewer bytes than kernels read
   size_t block_bytes, zero_bytes, pointer_bytes, copy_bytes;
 
-  // Blocks overlap at the end of the channels, so that none is partly empty unless the tensor itself is narrower.
-  int32_t first_channel(int32_t block) const {
-    return std::max(0, std::min(block * kernel->channels, channels - kernel->channels));
-  }
   size_t state_bytes() const { return kRequantizeBytes + zero_bytes + block_bytes * static_cast<size_t>(blocks); }
   size_t worker_bytes() const { return pointer_bytes + copy_bytes; }
 };
+
+// The group of blocks and the columns of one call.
+void plan_tiles(DepthwisePlan& plan, int32_t out_w) {
+  const int32_t block = plan.kernel->channels;
+  const int32_t groups = (plan.channels + kGroupChannels - 1) / kGroupChannels;
+  plan.group_blocks = (plan.blocks + groups - 1) / groups;
+  const int64_t column_bytes = int64_t{plan.strip_rows} * plan.group_blocks * block;
+  const int64_t most = std::max<int64_t>(kTileBytes / column_bytes / plan.window.stride_w, 8);
+  const int64_t tiles = (out_w + most - 1) / most;
+  // Kernels compute pairs of columns.
+  plan.tile_columns = static_cast<int32_t>((out_w + tiles - 1) / tiles + 1) / 2 * 2;
+}
 
 DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   DepthwisePlan plan{};
@@ -58,13 +72,14 @@ DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   plan.channels = args.in(0).dims[3];
   plan.blocks = (plan.channels + plan.kernel->channels - 1) / plan.kernel->channels;
   plan.block_bytes = plan.kernel->packed_bytes(plan.window.kernel_h, plan.window.kernel_w);
-  plan.zero_bytes = static_cast<size_t>(plan.kernel->channels + 63) / 64 * 64;
+  plan.zero_bytes = static_cast<size_t>(std::max(plan.channels, plan.kernel->channels) + 63) / 64 * 64;
   plan.strip_rows = plan.window.kernel_h + (plan.kernel->out_rows - 1) * plan.window.stride_h;
   plan.narrow = plan.channels < plan.kernel->channels;
   const size_t rows = static_cast<size_t>(plan.strip_rows);
-  plan.pointer_bytes = (rows * (2 * sizeof(void*) + sizeof(int64_t)) + 63) / 64 * 64;
+  plan.pointer_bytes = (rows * sizeof(void*) + 63) / 64 * 64;
   const size_t row_bytes = static_cast<size_t>(args.in(0).dims[2]) * static_cast<size_t>(plan.kernel->channels);
   plan.copy_bytes = plan.narrow ? (rows * row_bytes + 63) / 64 * 64 : 0;
+  plan_tiles(plan, args.out(0).dims[2]);
   return plan;
 }
 
@@ -95,10 +110,10 @@ void prepare_depthwise_q8(const OpArgs& args, Isa isa, std::byte* state) {
   const DepthwiseQ8Weights weights{args.in(1).as<const int8_t>(), args.in(2).as<const int32_t>(),
                                    args.in(3).as<const float>(),  plan.channels,
                                    plan.window.kernel_h,          plan.window.kernel_w};
+  const int32_t n = std::min(plan.kernel->channels, plan.channels);
   for (int32_t block = 0; block < plan.blocks; ++block) {
-    const int32_t n = std::min(plan.kernel->channels, plan.channels);
     std::byte* packed = zero + plan.zero_bytes + static_cast<size_t>(block) * plan.block_bytes;
-    plan.kernel->pack(weights, plan.first_channel(block), n, packed);
+    plan.kernel->pack(weights, std::min(block * plan.kernel->channels, plan.channels - n), n, packed);
   }
 }
 
@@ -106,19 +121,17 @@ struct StripTask {
   const OpArgs& args;
   const DepthwisePlan& plan;
   const DepthwiseState& state;
-  const uint8_t** rows;        // the strip's input rows at channel 0
-  const uint8_t** block_rows;  // the same at the block's channel
-  int64_t* steps;
+  const uint8_t** rows;  // the strip's input rows
   uint8_t* copies;
 };
 
 // Gives the pixels of a row the width of a block.
-const uint8_t* copy_row(const StripTask& t, const uint8_t* row, int64_t step, int32_t index) {
-  const int64_t width = t.args.in(0).dims[2];
+const uint8_t* copy_row(const StripTask& t, const uint8_t* row, int32_t index) {
+  const TensorView& x = t.args.in(0);
   const int64_t block = t.plan.kernel->channels;
-  uint8_t* copy = t.copies + index * width * block;
-  for (int64_t ix = 0; ix < width; ++ix) {
-    std::memcpy(copy + ix * block, row + ix * step, static_cast<size_t>(t.plan.channels));
+  uint8_t* copy = t.copies + index * int64_t{x.dims[2]} * block;
+  for (int64_t ix = 0; ix < x.dims[2]; ++ix) {
+    std::memcpy(copy + ix * block, row + ix * x.strides[2], static_cast<size_t>(t.plan.channels));
   }
   return copy;
 }
@@ -130,43 +143,59 @@ void point_rows(const StripTask& t, int64_t n, int64_t first_iy) {
     const int64_t iy = first_iy + int64_t{row} * t.plan.window.dilation_h;
     const bool inside = iy >= 0 && iy < x.dims[1];
     t.rows[row] = inside ? x.as<const uint8_t>() + n * x.strides[0] + iy * x.strides[1] : nullptr;
-    t.steps[row] = inside ? x.strides[2] : 0;
-    if (!inside || !t.plan.narrow) continue;
-    t.rows[row] = copy_row(t, t.rows[row], t.steps[row], row);
-    t.steps[row] = t.plan.kernel->channels;
+    if (inside && t.plan.narrow) t.rows[row] = copy_row(t, t.rows[row], row);
   }
 }
 
-void run_strip(const StripTask& t, int64_t n, int64_t oy, int out_rows) {
-  const TensorView& y = t.args.out(0);
-  const TensorView* residual = t.state.requantize.add ? t.args.inputs[5] : nullptr;
-  point_rows(t, n, t.plan.window.first_row(oy));
+// What is the same in all strips.
+DepthwiseQ8Strip make_strip(const StripTask& t) {
+  const TensorView& x = t.args.in(0);
   DepthwiseQ8Strip s{};
-  s.rows = t.block_rows;
-  s.steps = t.steps;
+  s.rows = t.rows;
+  s.x_step = t.plan.narrow ? t.plan.kernel->channels : x.strides[2];
   s.zero = t.state.zero;
-  s.w = t.args.in(0).dims[2];
+  s.w = x.dims[2];
   s.window = t.plan.window;
-  s.out_w = y.dims[2];
-  s.out_rows = out_rows;
-  s.y_step = y.strides[2];
+  s.packed = t.state.packed;
+  s.block_bytes = t.plan.block_bytes;
+  s.channels = t.plan.channels;
+  s.y_step = t.args.out(0).strides[2];
   s.requantize = &t.state.requantize;
-  for (int32_t block = 0; block < t.plan.blocks; ++block) {
-    const int32_t base = t.plan.first_channel(block);
-    s.first = block * t.plan.kernel->channels - base;
-    s.count = std::min(t.plan.kernel->channels, t.plan.channels - base) - s.first;
-    s.packed = t.state.packed + static_cast<size_t>(block) * t.plan.block_bytes;
-    for (int32_t row = 0; row < t.plan.strip_rows; ++row) {
-      t.block_rows[row] = t.rows[row] == nullptr ? t.state.zero : t.rows[row] + base;
+  if (t.state.requantize.add) s.residual_step = t.args.in(5).strides[2];
+  return s;
+}
+
+// Output rows from strip `strip` on, counted over all images.
+void point_strip(const StripTask& t, int64_t strip, int64_t strips, DepthwiseQ8Strip& s) {
+  const TensorView& y = t.args.out(0);
+  const int64_t n = strip / strips;
+  const int64_t oy = strip % strips * t.plan.kernel->out_rows;
+  const auto row_of = [&](const TensorView& view, int row) {
+    return view.as<uint8_t>() + n * view.strides[0] + (oy + row) * view.strides[1];
+  };
+  point_rows(t, n, t.plan.window.first_row(oy));
+  s.out_rows = static_cast<int>(std::min<int64_t>(t.plan.kernel->out_rows, y.dims[1] - oy));
+  for (int row = 0; row < s.out_rows; ++row) {
+    s.y[row] = row_of(y, row);
+    if (t.state.requantize.add) s.residual[row] = row_of(t.args.in(5), row);
+  }
+}
+
+// The weights of a group of blocks stay in level 1 while its columns and rows pass by.
+void run_strips(const StripTask& t, int64_t begin, int64_t end, int64_t strips) {
+  const int32_t out_w = t.args.out(0).dims[2];
+  DepthwiseQ8Strip s = make_strip(t);
+  for (int32_t block = 0; block < t.plan.blocks; block += t.plan.group_blocks) {
+    s.first_block = block;
+    s.last_block = std::min(block + t.plan.group_blocks, t.plan.blocks);
+    for (int32_t ox = 0; ox < out_w; ox += t.plan.tile_columns) {
+      s.first_ox = ox;
+      s.last_ox = std::min(ox + t.plan.tile_columns, out_w);
+      for (int64_t strip = begin; strip < end; ++strip) {
+        point_strip(t, strip, strips, s);
+        t.plan.kernel->strip(s);
+      }
     }
-    for (int row = 0; row < out_rows; ++row) {
-      s.y[row] = y.as<uint8_t>() + n * y.strides[0] + (oy + row) * y.strides[1] + base;
-      if (residual == nullptr) continue;
-      s.residual[row] =
-          residual->as<const uint8_t>() + n * residual->strides[0] + (oy + row) * residual->strides[1] + base;
-      s.residual_step = residual->strides[2];
-    }
-    t.plan.kernel->strip(s);
   }
 }
 
@@ -177,22 +206,13 @@ Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
   const int64_t strips = (y.dims[1] + plan.kernel->out_rows - 1) / plan.kernel->out_rows;
   const double strip_macs = static_cast<double>(plan.kernel->out_rows) * y.dims[2] * plan.channels *
                             plan.window.kernel_h * plan.window.kernel_w;
-  parallel_for(
-      context, y.dims[0] * strips, strip_macs * plan.kernel->mac_ns, [&](int64_t begin, int64_t end, int worker) {
-        std::byte* own = context.scratch + static_cast<size_t>(worker) * plan.worker_bytes();
-        auto** rows = reinterpret_cast<const uint8_t**>(own);
-        StripTask task{args,
-                       plan,
-                       state,
-                       rows,
-                       rows + plan.strip_rows,
-                       reinterpret_cast<int64_t*>(rows + 2 * static_cast<ptrdiff_t>(plan.strip_rows)),
-                       reinterpret_cast<uint8_t*>(own + plan.pointer_bytes)};
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t oy = i % strips * plan.kernel->out_rows;
-          run_strip(task, i / strips, oy, static_cast<int>(std::min<int64_t>(plan.kernel->out_rows, y.dims[1] - oy)));
-        }
-      });
+  parallel_for(context, y.dims[0] * strips, strip_macs * plan.kernel->mac_ns,
+               [&](int64_t begin, int64_t end, int worker) {
+                 std::byte* own = context.scratch + static_cast<size_t>(worker) * plan.worker_bytes();
+                 const StripTask task{args, plan, state, reinterpret_cast<const uint8_t**>(own),
+                                      reinterpret_cast<uint8_t*>(own + plan.pointer_bytes)};
+                 run_strips(task, begin, end, strips);
+               });
   return Status::ok();
 }
 

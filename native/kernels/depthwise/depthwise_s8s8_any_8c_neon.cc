@@ -26,14 +26,14 @@ inline void multiply_add(Sums& sums, int8x8_t x, int8x8_t w) {
   sums.high = vaddw_high_s16(sums.high, product);
 }
 
-inline int8x8_t tap(const DepthwiseQ8Strip& s, int32_t ky, int64_t ix) {
-  const bool inside = static_cast<uint64_t>(ix) < static_cast<uint64_t>(s.w);
-  return vld1_s8(reinterpret_cast<const int8_t*>(inside ? s.rows[ky] + ix * s.steps[ky] : s.zero));
+inline int8x8_t tap(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_t ky, int64_t ix) {
+  return vld1_s8(reinterpret_cast<const int8_t*>(s.pixel(ky, ix) + block.base));
 }
 
 // The sums of pixels ox and other.
-void two_pixels(const DepthwiseQ8Strip& s, int32_t ox, int32_t other, Sums& first, Sums& second) {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
+void two_pixels(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& at, int32_t ox, int32_t other, Sums& first,
+                Sums& second) {
+  const auto& block = *static_cast<const PackedBlock*>(at.packed);
   first = second = {vld1q_s32(block.bias), vld1q_s32(block.bias + 4)};
   const int8_t* w = block.w;
   for (int32_t ky = 0; ky < s.window.kernel_h; ++ky) {
@@ -41,30 +41,33 @@ void two_pixels(const DepthwiseQ8Strip& s, int32_t ox, int32_t other, Sums& firs
     int64_t other_ix = s.window.first_column(other);
     for (int32_t kx = 0; kx < s.window.kernel_w; ++kx, w += kChannels) {
       const int8x8_t weight = vld1_s8(w);
-      multiply_add(first, tap(s, ky, ix), weight);
-      multiply_add(second, tap(s, ky, other_ix), weight);
+      multiply_add(first, tap(s, at, ky, ix), weight);
+      multiply_add(second, tap(s, at, ky, other_ix), weight);
       ix += s.window.dilation_w;
       other_ix += s.window.dilation_w;
     }
   }
 }
 
-void finish(const DepthwiseQ8Strip& s, int32_t ox, const Sums& sums) {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
+void finish(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& at, int32_t ox, const Sums& sums) {
+  const auto& block = *static_cast<const PackedBlock*>(at.packed);
   const RequantizeQ8& p = *s.requantize;
-  finish_8(requantize_8(sums.low, sums.high, block.scale, p), s.y[0] + ox * s.y_step,
-           p.add ? s.residual[0] + ox * s.residual_step : nullptr, s.first, s.count, p);
+  finish_8(requantize_8(sums.low, sums.high, block.scale, p), s.y[0] + ox * s.y_step + at.base,
+           p.add ? s.residual[0] + ox * s.residual_step + at.base : nullptr, at.first, at.count, p);
 }
 
 }  // namespace
 
 void depthwise_s8s8_any_8c_neon(const DepthwiseQ8Strip& s) noexcept {
-  for (int32_t ox = 0; ox < s.out_w; ox += 2) {
-    const bool both = ox + 1 < s.out_w;
-    Sums first, second;
-    two_pixels(s, ox, both ? ox + 1 : ox, first, second);
-    finish(s, ox, first);
-    if (both) finish(s, ox + 1, second);
+  for (int32_t i = s.first_block; i < s.last_block; ++i) {
+    const DepthwiseQ8Block block = s.block(i, kChannels);
+    for (int32_t ox = s.first_ox; ox < s.last_ox; ox += 2) {
+      const bool both = ox + 1 < s.last_ox;
+      Sums first, second;
+      two_pixels(s, block, ox, both ? ox + 1 : ox, first, second);
+      finish(s, block, ox, first);
+      if (both) finish(s, block, ox + 1, second);
+    }
   }
 }
 

@@ -38,68 +38,46 @@ inline void multiply_add(__m512i (&sums)[4], const Interleaved& taps, const int8
   for (int q = 0; q < 4; ++q) dot_add(sums[q], taps.v[q], _mm512_loadu_si512(weights + 64 * q));
 }
 
-inline const uint8_t* tap_at(const DepthwiseQ8Strip& s, int32_t ky, int64_t ix) {
-  const bool inside = static_cast<uint64_t>(ix) < static_cast<uint64_t>(s.w);
-  return inside ? s.rows[ky] + ix * s.steps[ky] : s.zero;
-}
-
 // Rows [ky, ky + 4) of one column; rows behind the window repeat its last one, with weight 0.
-inline Interleaved column_taps(const DepthwiseQ8Strip& s, int32_t ky, int64_t ix) {
+inline Interleaved column_taps(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_t ky, int64_t ix) {
   const int32_t last = s.window.kernel_h - 1;
-  const auto row = [&](int32_t i) { return load_64(tap_at(s, ky + i < last ? ky + i : last, ix)); };
+  const auto row = [&](int32_t i) { return load_64(s.pixel(ky + i < last ? ky + i : last, ix) + block.base); };
   return interleave(row(0), row(1), row(2), row(3));
 }
 
-void start_sums(const DepthwiseQ8Strip& s, __m512i (&sums)[4]) {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
-  for (int q = 0; q < 4; ++q) sums[q] = _mm512_loadu_si512(block.bias + 16 * q);
+void start_sums(const DepthwiseQ8Block& block, __m512i (&sums)[4]) {
+  for (int q = 0; q < 4; ++q)
+    sums[q] = _mm512_loadu_si512(static_cast<const PackedBlock*>(block.packed)->bias + 16 * q);
 }
 
-void finish_pixel(const DepthwiseQ8Strip& s, const __m512i (&sums)[4], int32_t ox) {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
+void finish_pixel(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, const __m512i (&sums)[4], int32_t ox) {
+  const auto& weights = *static_cast<const PackedBlock*>(block.packed);
   const RequantizeQ8& p = *s.requantize;
   __m512i v[4];
-  for (int q = 0; q < 4; ++q) v[q] = round_scaled(sums[q], block.scale + 16 * q, p);
-  finish_64(pack_lanes(v, p), s.y[0] + ox * s.y_step, p.add ? s.residual[0] + ox * s.residual_step : nullptr,
-            part_of_64(s.first, s.count), p);
+  for (int q = 0; q < 4; ++q) v[q] = round_scaled(sums[q], weights.scale + 16 * q, p);
+  finish_64(pack_lanes(v, p), s.y[0] + ox * s.y_step + block.base,
+            p.add ? s.residual[0] + ox * s.residual_step + block.base : nullptr, part_of_64(block.first, block.count),
+            p);
 }
 
-void any_pixel(const DepthwiseQ8Strip& s, int32_t ox) {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
+void any_pixel(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_t ox) {
   __m512i sums[4];
-  start_sums(s, sums);
-  const int8_t* weights = block.w;
+  start_sums(block, sums);
+  const int8_t* weights = static_cast<const PackedBlock*>(block.packed)->w;
   for (int32_t ky = 0; ky < s.window.kernel_h; ky += 4) {
     int64_t ix = s.window.first_column(ox);
     for (int32_t kx = 0; kx < s.window.kernel_w; ++kx, ix += s.window.dilation_w, weights += 256) {
-      multiply_add(sums, column_taps(s, ky, ix), weights);
+      multiply_add(sums, column_taps(s, block, ky, ix), weights);
     }
   }
-  finish_pixel(s, sums, ox);
+  finish_pixel(s, block, sums, ox);
 }
 
 }  // namespace
 
 void depthwise_u8s8_any_64c_avx512_vnni(const DepthwiseQ8Strip& s) noexcept {
-  for (int32_t ox = 0; ox < s.out_w; ++ox) any_pixel(s, ox);
-}
-
-// A column's taps pass through the window in registers: columns a and b, then the new one.
-void depthwise_u8s8_3x3s1_64c_avx512_vnni(const DepthwiseQ8Strip& s) noexcept {
-  const auto& block = *static_cast<const PackedBlock*>(s.packed);
-  int64_t ix = s.window.first_column(0);
-  Interleaved a = column_taps(s, 0, ix);
-  Interleaved b = column_taps(s, 0, ix + 1);
-  for (int32_t ox = 0; ox < s.out_w; ++ox, ++ix) {
-    __m512i sums[4];
-    start_sums(s, sums);
-    const Interleaved c = column_taps(s, 0, ix + 2);
-    multiply_add(sums, a, block.w);
-    multiply_add(sums, b, block.w + 256);
-    multiply_add(sums, c, block.w + 512);
-    finish_pixel(s, sums, ox);
-    a = b;
-    b = c;
+  for (int32_t i = s.first_block; i < s.last_block; ++i) {
+    for (int32_t ox = s.first_ox; ox < s.last_ox; ++ox) any_pixel(s, s.block(i, kChannels), ox);
   }
 }
 
@@ -126,15 +104,6 @@ void pack_depthwise_u8s8_any_64c_avx512_vnni(const DepthwiseQ8Weights& w, int32_
 size_t packed_bytes_depthwise_u8s8_any_64c_avx512_vnni(int32_t kernel_h, int32_t kernel_w) {
   const size_t groups = static_cast<size_t>((kernel_h + 3) / 4) * static_cast<size_t>(kernel_w);
   return sizeof(PackedBlock) + groups * 256;
-}
-
-void pack_depthwise_u8s8_3x3s1_64c_avx512_vnni(const DepthwiseQ8Weights& w, int32_t first, int32_t n,
-                                               void* packed) noexcept {
-  pack_depthwise_u8s8_any_64c_avx512_vnni(w, first, n, packed);
-}
-
-size_t packed_bytes_depthwise_u8s8_3x3s1_64c_avx512_vnni(int32_t kernel_h, int32_t kernel_w) {
-  return packed_bytes_depthwise_u8s8_any_64c_avx512_vnni(kernel_h, kernel_w);
 }
 
 }  // namespace edgekit::avx512_vnni

@@ -1,0 +1,167 @@
+// What the AVX2 depthwise kernels share: a unit of 8 channels, one i32 sum each in a register, and its way to y. Only
+// for *_avx2.cc.
+//
+// Two pixels' bytes of the 8 channels become (tap, tap') pairs of i16, which vpmaddwd multiplies by pairs of weights
+// and adds, exactly.
+#ifndef EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_
+#define EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_
+
+#include <immintrin.h>
+
+#include "kernels/depthwise/depthwise_q8.h"
+#include "kernels/requantize/requantize_avx2.h"
+
+namespace edgekit::avx2 {
+
+inline constexpr int kUnitChannels = 8;
+
+// A unit's packed weights.
+struct PackedUnit {
+  int32_t bias[8];
+  float scale[8];
+  int16_t pairs[];  // 16 for each pair of taps
+};
+
+inline size_t packed_unit_bytes(size_t pairs) { return (sizeof(PackedUnit) + pairs * 32 + 63) / 64 * 64; }
+
+// A tap that does not exist: weight 0.
+inline constexpr int32_t kNoTap = -1;
+
+// Writes units: bias and scale first, then one pair of weights after the other.
+class UnitPacker {
+ public:
+  // Channels [first, first + n) of w; taps are ky * kernel_w + kx.
+  UnitPacker(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed)
+      : w_(w), first_(first), n_(n), next_(static_cast<PackedUnit*>(packed)->pairs) {
+    auto& unit = *static_cast<PackedUnit*>(packed);
+    for (int32_t c = 0; c < kUnitChannels; ++c) {
+      unit.bias[c] = c < n ? w.bias[first + c] : 0;
+      unit.scale[c] = c < n ? w.scale[first + c] : 0.0f;
+    }
+  }
+  void add(int32_t tap, int32_t other) {
+    for (int32_t c = 0; c < kUnitChannels; ++c) {
+      *next_++ = weight(tap, c);
+      *next_++ = weight(other, c);
+    }
+  }
+
+ private:
+  int16_t weight(int32_t tap, int32_t c) const {
+    return c < n_ && tap >= 0 ? w_.w[int64_t{tap} * w_.channels + first_ + c] : int16_t{0};
+  }
+
+  const DepthwiseQ8Weights& w_;
+  int32_t first_, n_;
+  int16_t* next_;
+};
+
+// (first, second) of each channel. Both lanes hold all 8 bytes of both pixels; the shuffle takes 4 channels a lane.
+inline __attribute__((always_inline)) __m256i pair_pixels(const uint8_t* first, const uint8_t* second) {
+  const __m256i order = _mm256_setr_epi8(0, -1, 8, -1, 1, -1, 9, -1, 2, -1, 10, -1, 3, -1, 11, -1,  //
+                                         4, -1, 12, -1, 5, -1, 13, -1, 6, -1, 14, -1, 7, -1, 15, -1);
+  const __m256i a = _mm256_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(first)));
+  const __m256i b = _mm256_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(second)));
+  return _mm256_shuffle_epi8(_mm256_blend_epi32(a, b, 0xCC), order);
+}
+
+inline __attribute__((always_inline)) __m256i start_sum(const PackedUnit& unit) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(unit.bias));
+}
+
+inline __attribute__((always_inline)) __m256i pair_weights(const PackedUnit& unit, int64_t pair) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(unit.pairs) + pair);
+}
+
+inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i taps, __m256i weights) {
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(taps, weights));
+  asm("" : "+x"(sum));  // GCC would reassociate the sums and then spill products
+}
+
+// Sums of a run of pixels of one output row, on their way from the multiplications to y. To finish them in a loop of
+// its own keeps both loops short of what a core looks ahead.
+inline constexpr int kRunPixels = 32;
+using PixelSums = int32_t[kUnitChannels];
+
+// How sums become bytes, with its constants in registers.
+class UnitEpilogue {
+ public:
+  explicit UnitEpilogue(const DepthwiseQ8Strip& s)
+      : s_(s),
+        p_(*s.requantize),
+        // Without a residual, to write channels once more does no harm.
+        plain_(p_.scale_below_one && p_.lut == nullptr && !p_.add && s.channels >= kUnitChannels),
+        zero_(_mm256_set1_epi16(static_cast<int16_t>(p_.y_zero))),
+        least_(_mm256_set1_epi8(static_cast<char>(p_.y_min))),
+        most_(_mm256_set1_epi8(static_cast<char>(p_.y_max))) {}
+
+  // Pixels [ox, ox + count) of an output row. Sums are readable up to a multiple of four.
+  void finish(const PixelSums* sums, int count, const DepthwiseQ8Block& block, int row, int32_t ox) const {
+    const __m256 scale = _mm256_loadu_ps(static_cast<const PackedUnit*>(block.packed)->scale);
+    uint8_t* y = s_.y[row] + ox * s_.y_step + block.base;
+    if (!plain_) return finish_any(sums, count, scale, block, row, ox);
+    int i = 0;
+    for (; i + 4 <= count; i += 4, y += 4 * s_.y_step) store_pixels(bytes<true>(sums + i, scale), y, 4);
+    if (i < count) store_pixels(bytes<true>(sums + i, scale), y, count - i);
+  }
+
+ private:
+  // 8 bytes of each of four pixels, in order.
+  template <bool kPlain>
+  __attribute__((always_inline)) __m256i bytes(const PixelSums* sums, __m256 scale) const {
+    const __m256i a = _mm256_packs_epi32(round<kPlain>(sums[0], scale), round<kPlain>(sums[1], scale));
+    const __m256i b = _mm256_packs_epi32(round<kPlain>(sums[2], scale), round<kPlain>(sums[3], scale));
+    // Saturating packs do what the clamp in float does; see requantize_avx2.h.
+    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(a, zero_), _mm256_adds_epi16(b, zero_));
+    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, least_), most_);
+    if (!kPlain && p_.lut != nullptr) bytes = look_up(bytes, p_.lut_steps);
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+
+  template <bool kPlain>
+  __attribute__((always_inline)) __m256i round(const PixelSums& sums, __m256 scale) const {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums));
+    if (!kPlain) return round_scaled(v, scale, p_);
+    return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(v), scale));
+  }
+
+  __attribute__((always_inline)) void store_pixels(__m256i bytes, uint8_t* y, int count) const {
+    const __m128i first = _mm256_castsi256_si128(bytes), second = _mm256_extracti128_si256(bytes, 1);
+    const auto low = [](uint8_t* to, __m128i v) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), v); };
+    const auto high = [](uint8_t* to, __m128i v) { _mm_storeh_pd(reinterpret_cast<double*>(to), _mm_castsi128_pd(v)); };
+    low(y, first);
+    if (count > 1) high(y + s_.y_step, first);
+    if (count > 2) low(y + 2 * s_.y_step, second);
+    if (count > 3) high(y + 3 * s_.y_step, second);
+  }
+
+  // With a table, a residual, or only some of the channels.
+  void finish_any(const PixelSums* sums, int count, __m256 scale, const DepthwiseQ8Block& block, int row,
+                  int32_t ox) const {
+    for (int i = 0; i < count; i += 4) {
+      alignas(32) uint8_t pixels[4][kUnitChannels];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(pixels), bytes<false>(sums + i, scale));
+      for (int j = i; j < i + 4 && j < count; ++j) {
+        finish_pixel(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(pixels[j - i])), block, row, ox + j);
+      }
+    }
+  }
+
+  // Adds the residual, if any, and stores the bytes [first, first + count) of the block.
+  void finish_pixel(__m128i bytes, const DepthwiseQ8Block& block, int row, int32_t ox) const {
+    if (p_.add) {
+      const uint8_t* residual = s_.residual[row] + ox * s_.residual_step + block.base;
+      bytes = add_16(bytes, load_part(residual, block.first, block.count), p_.residual);
+    }
+    store_part(bytes, s_.y[row] + ox * s_.y_step + block.base, block.first, block.count);
+  }
+
+  const DepthwiseQ8Strip& s_;
+  const RequantizeQ8& p_;
+  const bool plain_;
+  const __m256i zero_, least_, most_;
+};
+
+}  // namespace edgekit::avx2
+
+#endif  // EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_
