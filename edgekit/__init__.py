@@ -1,6 +1,7 @@
 """edgekit: run converted models on edge boxes. See README.md for a tour.
 
-Everything here is imported when it is first used, so that `import edgekit` costs next to nothing.
+What load() needs is imported along, so that an application that loads a model later finds it there; numpy, engines'
+libraries, vision and everything else are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from edgekit.runtime.load import load
+from edgekit.runtime.model import Model
+
 if TYPE_CHECKING:
-    from edgekit.runtime.load import load
-    from edgekit.runtime.model import Model
     from edgekit.target import load_profile
 
 __version__ = "0.1.0"
@@ -18,8 +20,6 @@ __version__ = "0.1.0"
 __all__ = ["Model", "__version__", "load", "load_profile"]
 
 _LAZY = {
-    "load": "edgekit.runtime.load",
-    "Model": "edgekit.runtime.model",
     "load_profile": "edgekit.target",
 }
 

@@ -14,7 +14,8 @@ from edgekit.bench.diagnosis import Finding, diagnose
 from edgekit.bench.inputs import synthetic_inputs
 from edgekit.bench.report import Row
 from edgekit.bench.roofline import LayerBound, Peaks, classify
-from edgekit.bench.scenarios import Measurement, cold, peak_rss_bytes, single_stream, throughput
+from edgekit.bench.memory import peak_rss_bytes
+from edgekit.bench.scenarios import Measurement, cold, single_stream, throughput
 from edgekit.engines.base import Array, LayerTime
 from edgekit.errors import UsageError
 from edgekit.runtime.governor import default_threads

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from edgekit.errors import EngineError
 WARM_WINDOW = 5  # inferences a window
 WARM_AGREEMENT = 0.05  # three windows whose medians differ by less count as warm
 WARM_CAP_S = 3.0
+COLD_PROCESSES = 5
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def throughput(compiled: CompiledModel, feeds: Mapping[str, Array], sessions: in
 
 
 def cold(path: Path, engine: str, threads: int, inputs: Path) -> dict[str, float]:
-    """Load and first result in a fresh process.
+    """Import, load and first result in fresh processes.
 
     Args:
         path: The package.
@@ -162,22 +162,20 @@ def cold(path: Path, engine: str, threads: int, inputs: Path) -> dict[str, float
         inputs: .npz file with the inputs.
 
     Returns:
-        import_ms, load_ms, first_result_ms (from the start of load to the first result) and peak_rss_bytes.
+        Medians over five processes of import_ms, load_ms, run_ms (the first inference), first_result_ms (from the start
+        of load to the first result) and peak_rss_bytes.
 
     Raises:
-        EngineError: The process failed.
+        EngineError: A process failed.
     """
     code = "import time; begin_s = time.perf_counter(); from edgekit.bench.cold import main; main(begin_s)"
     command = [sys.executable, "-c", code, str(path.resolve()), engine, str(threads), str(inputs)]
-    # Not in the current folder: a checkout there would shadow the installed package.
-    done = subprocess.run(command, cwd=inputs.parent, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise EngineError("the cold start failed", where=path, got=reason)
-    numbers: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return numbers
-
-
-def peak_rss_bytes() -> int:
-    """Greatest resident memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    runs: list[dict[str, float]] = []
+    for _ in range(COLD_PROCESSES):
+        # Not in the current folder: a checkout there would shadow the installed package.
+        done = subprocess.run(command, cwd=inputs.parent, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise EngineError("the cold start failed", where=path, got=reason)
+        runs.append(json.loads(done.stdout.splitlines()[-1]))
+    return {name: float(np.median([run[name] for run in runs])) for name in runs[0]}

@@ -51,14 +51,10 @@ def bench_command(
     from edgekit.bench.report import as_json, layer_rows
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
 
-    for option, value, least, most in (
-        ("--threads", threads, 1, 256),
-        ("--seconds", seconds, 0.001, 86400),
-        ("--repetitions", repetitions, 1, 256),
-        ("--sessions", sessions, 0, 256),
-    ):
-        if not least <= value <= most:  # false for nan as well
-            raise UsageError("option is out of range", where=option, got=value, expected=f"{least} to {most}")
+    _check_range("--threads", threads, 1, 256)
+    _check_range("--seconds", seconds, 0.001, 86400)
+    _check_range("--repetitions", repetitions, 1, 256)
+    _check_range("--sessions", sessions, 0, 256)
     import edgekit
 
     options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)
@@ -84,6 +80,11 @@ def bench_command(
         write_atomic(json, (json_module.dumps(document, indent=1) + "\n").encode())
     for name, result in results.items():
         print_result(name, result)
+
+
+def _check_range(option: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:  # false for nan as well
+        raise UsageError("option is out of range", where=option, got=value, expected=f"{least:g} to {most:g}")
 
 
 def machine_peaks(threads: int) -> Peaks:
@@ -114,8 +115,9 @@ def print_result(engine: str, result: BenchResult) -> None:
     if result.cold:
         cold = result.cold
         print(
-            f"cold start ({engine}): import {cold['import_ms']:.1f} ms, load {cold['load_ms']:.1f} ms, "
-            f"load to first result {cold['first_result_ms']:.1f} ms, peak memory {human_bytes(cold['peak_rss_bytes'])}"
+            f"cold start ({engine}): import {cold['import_ms']:.1f} ms; load {cold['load_ms']:.1f} ms, first inference "
+            f"{cold['run_ms']:.1f} ms, together {cold['first_result_ms']:.1f} ms; "
+            f"peak memory {human_bytes(int(cold['peak_rss_bytes']))}"
         )
     if result.layers:
         headings = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from edgekit.engines.base import Array, CompiledModel, LayerTime
 from edgekit.errors import InputError
 from edgekit.package.manifest import Manifest, Variant
@@ -159,6 +157,8 @@ class Model:
         golden = read_golden(self._package)
         if golden is not None and golden.samples:
             return dict(golden.samples[0].inputs)
+        import numpy as np
+
         bucket = self.manifest.buckets[0] if self.manifest.buckets else {}
         random = np.random.default_rng(0)
         feeds: dict[str, Array] = {}
@@ -207,6 +207,8 @@ def sqnr_db(result: Array, expected: Array) -> float:
 
     Infinite when they are equal; minus infinity when shapes differ or a value that should be finite is not.
     """
+    import numpy as np
+
     if result.shape != expected.shape:
         return float("-inf")
     wanted, got = expected.astype(np.float64), result.astype(np.float64)

@@ -4,9 +4,9 @@
 #include "bindings/released_gil.h"
 
 namespace edgekit {
-void register_checksum(pybind11::module_& module);
 void register_detect(pybind11::module_& module);
 void register_engine(pybind11::module_& module);
+void register_files(pybind11::module_& module);
 void register_pipeline(pybind11::module_& module);
 void register_preprocess(pybind11::module_& module);
 void register_roofline(pybind11::module_& module);
@@ -16,9 +16,9 @@ void register_text(pybind11::module_& module);
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native core of edgekit.";
   edgekit::register_exit_hook();
-  edgekit::register_checksum(module);
   edgekit::register_detect(module);
   edgekit::register_engine(module);
+  edgekit::register_files(module);
   edgekit::register_pipeline(module);
   edgekit::register_preprocess(module);
   edgekit::register_roofline(module);

@@ -65,14 +65,14 @@ Result<MappedFile> MappedFile::open(const std::string& path, uint64_t offset_byt
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t lead = offset_bytes % page;
   MappedFile mapped;
-  void* mapping =
-      mmap(nullptr, size_bytes + lead, PROT_READ, MAP_PRIVATE, file.value(), static_cast<off_t>(offset_bytes - lead));
+  // Populated: whoever opens a program reads all of it, to check its sum.
+  void* mapping = mmap(nullptr, size_bytes + lead, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.value(),
+                       static_cast<off_t>(offset_bytes - lead));
   if (mapping == MAP_FAILED) return io_error(path, "can't be mapped");
   mapped.mapping_ = mapping;
   mapped.mapping_bytes_ = size_bytes + lead;
   mapped.data_ = static_cast<const std::byte*>(mapping) + lead;
   mapped.size_bytes_ = size_bytes;
-  madvise(mapping, mapped.mapping_bytes_, MADV_WILLNEED);
   return Result<MappedFile>(std::move(mapped));
 }
 

@@ -159,7 +159,9 @@ Status Session::select_plan(size_t index) {
                                            std::to_string(program_->plans().size()) + ")"};
   }
   if (states_[index] == nullptr) {
-    std::unique_ptr<PlanState> state = make_state(program_->plans()[index]);
+    const std::vector<Plan>& plans = program_->plans();
+    memory_.populate(plans.size() == 1 ? memory_.size_bytes() : kGuardBytes + plans[index].arena_bytes);
+    std::unique_ptr<PlanState> state = make_state(plans[index]);
     EK_RETURN_IF_ERROR(prepare_ops(*state));
     state_bytes_ += state->op_state.size_bytes();
     states_[index] = std::move(state);

@@ -1,11 +1,14 @@
-// edgekit._native.sha256 and digest_file: what a package is verified with, without loading a library of cryptography.
+// edgekit._native.sha256, digest_file and parse_json: what a package is verified and read with. Python has all three,
+// in modules that take longer to import than a package takes to load.
 #include <pybind11/pybind11.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "bindings/released_gil.h"
+#include "bindings/strict_json.h"
 #include "core/file_digest.h"
 #include "core/sha256.h"
 
@@ -15,11 +18,9 @@ namespace edgekit {
 namespace {
 
 std::string sha256_of(const py::bytes& data) {
-  char* bytes = nullptr;
-  py::ssize_t size_bytes = 0;
-  if (PyBytes_AsStringAndSize(data.ptr(), &bytes, &size_bytes) != 0) throw py::error_already_set();
+  const std::string_view bytes(data);
   Sha256 hash;
-  hash.update(bytes, static_cast<size_t>(size_bytes));
+  hash.update(bytes.data(), bytes.size());
   return hash.hex();
 }
 
@@ -38,10 +39,13 @@ py::tuple digest(int descriptor, uint64_t offset_bytes, uint64_t size_bytes) {
 
 }  // namespace
 
-void register_checksum(py::module_& module) {
+void register_files(py::module_& module) {
   module.def("sha256", &sha256_of, py::arg("data"), "SHA-256 of bytes, 64 hex digits.");
   module.def("digest_file", &digest, py::arg("descriptor"), py::arg("offset_bytes"), py::arg("size_bytes"),
              "(SHA-256, CRC-32) of a range of an open file.");
+  module.def(
+      "parse_json", [](const py::bytes& text) { return parse_strict_json(std::string_view(text)); }, py::arg("text"),
+      "Parses JSON strictly.");
 }
 
 }  // namespace edgekit
