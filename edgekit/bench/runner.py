@@ -12,9 +12,9 @@ import numpy as np
 
 from edgekit.bench.diagnosis import Finding, diagnose
 from edgekit.bench.inputs import synthetic_inputs
+from edgekit.bench.memory import peak_rss_bytes
 from edgekit.bench.report import Row
 from edgekit.bench.roofline import LayerBound, Peaks, classify
-from edgekit.bench.memory import peak_rss_bytes
 from edgekit.bench.scenarios import Measurement, cold, single_stream, throughput
 from edgekit.engines.base import Array, LayerTime
 from edgekit.errors import UsageError
