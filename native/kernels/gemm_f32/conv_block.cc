@@ -12,8 +12,6 @@ using conv_f32::kX;
 
 // A block's windows should fit the caches beside the weights.
 constexpr int64_t kBlockFloats = 256 * 1024;
-constexpr int64_t kFewWeights = 8 * 1024;
-constexpr int64_t kFewOutputs = 4 * 1024;
 
 // An output pixel and how to get to the next.
 struct Pixel {
@@ -77,12 +75,10 @@ int64_t choose_tile_rows(int64_t pixels, int64_t most) {
   return best;
 }
 
-// How many rows go through a panel of weights before the next panel comes. Many, so that the panel stays in the
-// first-level cache; but where all weights fit there anyway, few, so that the outputs of the block do too. Blocks are
-// equally long.
+// How many rows go through a panel of weights before the next panel comes: many, so that the panel stays in the
+// first-level cache. Blocks are equally long.
 int64_t choose_block_rows(const ConvGeometry& g) {
-  int64_t rows = kBlockFloats / g.depth;
-  if (g.depth * g.group_columns <= kFewWeights) rows = std::min(rows, kFewOutputs / g.group_columns);
+  const int64_t rows = kBlockFloats / g.depth;
   const int64_t most = std::max<int64_t>(1, std::min<int64_t>(kMostBlockTiles, rows / g.tile_rows));
   const int64_t tiles = (g.pixels + g.tile_rows - 1) / g.tile_rows, blocks = (tiles + most - 1) / most;
   return std::min((tiles + blocks - 1) / blocks * g.tile_rows, g.pixels);
