@@ -238,9 +238,14 @@ class FramePipeline:
         """Starts the preprocess thread."""
 
     def push(
-        self, preprocessor: Preprocessor, planes: Sequence[NDArray[np.uint8]], token: object, timeout_s: float
+        self,
+        preprocessor: Preprocessor,
+        planes: Sequence[NDArray[np.uint8]],
+        token: object,
+        timeout_s: float,
+        plan: int = 0,
     ) -> bool | None:
-        """Hands a frame in without the GIL; True: taken, False: no room in time, None: closed.
+        """Hands a frame in without the GIL; True: taken, False: no room in time, None: closed. plan: see infer_with().
 
         Raises:
             ValueError: The planes don't fit the preprocessor.
@@ -248,6 +253,26 @@ class FramePipeline:
 
     def end(self) -> None:
         """No more frames will come."""
+
+    def infer_with(self, session: Session) -> None:
+        """A thread of the core runs the session, which nobody else may use meanwhile, on each frame with its plan.
+
+        Then take_result() takes the place of take().
+        """
+
+    def take_result(
+        self, timeout_s: float
+    ) -> tuple[dict[str, NDArray[Any]], Any, int, int, int, int, int, int] | Literal[False] | None:
+        """Waits for the next finished frame without the GIL.
+
+        Returns:
+            (outputs, token, times of push, begin and end of preprocessing, begin and end of inference on the monotonic
+            clock in ns, frames dropped before it), the outputs being the caller's; False when none came in time; None
+            at the end.
+
+        Raises:
+            EngineError: The inference of a frame failed; raised once all frames before it are taken.
+        """
 
     def take(self, timeout_s: float) -> tuple[int, NDArray[np.uint8], Any, int, int, int] | Literal[False] | None:
         """Waits for the next prepared frame without the GIL.

@@ -36,6 +36,15 @@ def check_feeds(feeds: Mapping[str, Array], specs: Sequence[TensorSpec], buckets
         if array.dtype != np.dtype(spec.dtype):
             raise TensorError("input has the wrong dtype", where=spec.name, got=array.dtype, expected=spec.dtype)
         _check_shape(array.shape, spec, sizes, buckets)
+    return find_bucket(sizes, buckets)
+
+
+def find_bucket(sizes: Mapping[str, int], buckets: Buckets) -> int:
+    """Returns the index of the bucket with these sizes of the symbolic dims; 0 when all shapes are fixed.
+
+    Raises:
+        TensorError: There is none.
+    """
     if not buckets:
         return 0
     for index, bucket in enumerate(buckets):

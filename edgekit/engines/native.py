@@ -141,6 +141,22 @@ class NativeSession:
                 layers += part_layers
             return layers
 
+    def core_session(self) -> _native.Session | None:
+        """The core's own session, for a pipeline that holds this one; None when it is not all of the model."""
+        (part, *others) = self._parts
+        whole = not others and isinstance(part, _NativePartSession)
+        if not whole or {spec.name for spec in self._model.outputs} != set(part.model.part.outputs):
+            return None
+        return part.session
+
+    def check_open(self) -> None:
+        """Refuses use after the session or its model was closed, and in a forked child.
+
+        Raises:
+            FatalEngineError: One of these.
+        """
+        self._guard.check_open()
+
     def memory_bytes(self) -> int:
         """Bytes of arenas and scratch that this session holds."""
         return sum(part.memory_bytes() for part in self._parts)

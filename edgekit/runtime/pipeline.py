@@ -1,8 +1,10 @@
 """model.stream(): capture | preprocess | infer | postprocess, overlapped.
 
-Preprocessing runs on a thread of the native core, which also holds the ingress and the slots (native/pipeline).
-Capture, the calls of the engine and post-processing have a thread each; all of them are outside the GIL while they
-wait, decode, infer and decode outputs. The reader's code runs in the reader's own thread, behind a bounded mailbox.
+Preprocessing runs on a thread of the native core, which also holds the ingress and the slots (native/pipeline), and so
+does inference when the engine is the native one: no Python runs between a frame's capture and its outputs. For other
+engines a Python thread takes the prepared inputs and calls the engine. Capture and post-processing have a thread each;
+all of them are outside the GIL while they wait, decode, infer and decode outputs. The reader's code runs in the
+reader's own thread, behind a bounded mailbox.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 
 from edgekit import _native
 from edgekit.engines.base import Array, Session
+from edgekit.engines.native import NativeSession
 from edgekit.errors import FatalEngineError, SourceError, UsageError
 from edgekit.runtime.mailbox import Closed, Mailbox
 from edgekit.runtime.stream_result import StreamOptions, StreamResult
@@ -212,15 +215,17 @@ class Stream:
         native, transform = self._task.preparer.plan(frame)
         taken: bool | None = False
         while taken is False:
-            taken = self._native.push(native, list(frame.planes), (frame, transform), 1.0)
+            taken = self._native.push(native, list(frame.planes), (frame, transform), 1.0, self._task.bucket(transform))
         return taken is True
 
     def _infer(self) -> None:
         try:
             with self._open_session() as session:
-                while (taken := self._native.take(1.0)) is not None:
-                    if taken is not False:
-                        self._outputs.put(self._run(session, *taken))
+                core = session.core_session() if isinstance(session, NativeSession) else None
+                if core is None:
+                    self._pump(session)
+                else:
+                    self._infer_in_core(session, core)
         except Closed:
             raise
         except BaseException as error:
@@ -228,6 +233,22 @@ class Stream:
             self._outputs.end(error)  # postprocessing raises it after what came before
         else:
             self._outputs.end(self._source_error)
+
+    def _pump(self, session: Session) -> None:
+        """Calls the engine for each prepared frame."""
+        while (taken := self._native.take(1.0)) is not None:
+            if taken is not False:
+                self._outputs.put(self._run(session, *taken))
+
+    def _infer_in_core(self, session: NativeSession, core: _native.Session) -> None:
+        """Lets a thread of the core call the engine, and finishes here what it gives: one hand-over less."""
+        self._native.infer_with(core)
+        while (done := self._native.take_result(1.0)) is not None:
+            session.check_open()
+            if done is False:
+                continue
+            outputs, (frame, transform), pushed_ns, *times_ns, dropped = done
+            self._finish(_Prepared(frame, transform, outputs, _stage_ms(frame, pushed_ns, *times_ns), dropped))
 
     def _run(
         self,
@@ -238,7 +259,6 @@ class Stream:
         *times_ns: int,
     ) -> _Prepared:
         frame, transform = token
-        pushed_ns, begin_ns, end_ns = times_ns
         feed = self._task.preparer.as_input(data, transform.input_hw)
         dropped = self._native.dropped
         start_ns = time.monotonic_ns()
@@ -246,24 +266,33 @@ class Stream:
             outputs = session.run({self._task.input_name: feed})
         finally:
             self._native.release(slot)
-        stage_ms = {
-            "capture": (pushed_ns - frame.timestamp_ns) / 1e6 if frame.timestamp_ns else 0.0,
-            "preprocess": (end_ns - begin_ns) / 1e6,
-            "queue": (begin_ns - pushed_ns + start_ns - end_ns) / 1e6,
-            "infer": (time.monotonic_ns() - start_ns) / 1e6,
-        }
+        stage_ms = _stage_ms(frame, *times_ns, start_ns, time.monotonic_ns())
         return _Prepared(frame, transform, outputs, stage_ms, dropped)
 
     def _postprocess(self) -> None:
         try:
             while True:
-                item = self._outputs.get()
-                start_ns = time.monotonic_ns()
-                result = self._task.finish(item.outputs, item.transform)
-                stage_ms = {**item.stage_ms, "postprocess": (time.monotonic_ns() - start_ns) / 1e6}
-                self._results.put(StreamResult(item.frame, result, item.transform, stage_ms, dropped=item.dropped))
+                self._finish(self._outputs.get())
         except Closed:
             self._results.end()
+
+    def _finish(self, item: _Prepared) -> None:
+        start_ns = time.monotonic_ns()
+        result = self._task.finish(item.outputs, item.transform)
+        stage_ms = {**item.stage_ms, "postprocess": (time.monotonic_ns() - start_ns) / 1e6}
+        self._results.put(StreamResult(item.frame, result, item.transform, stage_ms, dropped=item.dropped))
+
+
+def _stage_ms(
+    frame: Frame, pushed_ns: int, prepare_ns: int, prepared_ns: int, infer_ns: int, inferred_ns: int
+) -> dict[str, float]:
+    """Milliseconds by stage from the times at which a frame passed them."""
+    return {
+        "capture": (pushed_ns - frame.timestamp_ns) / 1e6 if frame.timestamp_ns else 0.0,
+        "preprocess": (prepared_ns - prepare_ns) / 1e6,
+        "queue": (prepare_ns - pushed_ns + infer_ns - prepared_ns) / 1e6,
+        "infer": (inferred_ns - infer_ns) / 1e6,
+    }
 
 
 _open_streams: weakref.WeakSet[Stream] = weakref.WeakSet()

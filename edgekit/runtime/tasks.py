@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
+from edgekit.engines.feeds import find_bucket
 from edgekit.errors import UsageError
 from edgekit.vision.frame_transform import FrameTransform
 from edgekit.vision.image_transform import Array, Preparer
@@ -30,11 +31,18 @@ class ImageTask:
         preparer: Turns a picture into the input.
         task: Turns outputs into a result.
         input_name: Of the one input.
+        buckets: See Manifest.buckets.
     """
 
     preparer: Preparer
     task: Task
     input_name: str
+    buckets: tuple[Mapping[str, int], ...] = ()
+
+    def bucket(self, transform: FrameTransform) -> int:
+        """Index of the shape bucket of a prepared picture; 0 when the input's shape is fixed."""
+        dims = zip(self.preparer.input_spec.shape, self.preparer.array_shape(transform.input_hw), strict=True)
+        return find_bucket({dim: size for dim, size in dims if isinstance(dim, str)}, self.buckets)
 
     @classmethod
     def of(cls, manifest: Manifest) -> ImageTask:
@@ -52,7 +60,8 @@ class ImageTask:
                 hint="use model.run({name: array})",
             )
         spec = manifest.inputs[0]
-        return cls(Preparer(manifest.preprocess, spec, manifest.buckets), make_task(manifest), spec.name)
+        preparer = Preparer(manifest.preprocess, spec, manifest.buckets)
+        return cls(preparer, make_task(manifest), spec.name, manifest.buckets)
 
     def run(self, image: ImageLike, run: Run) -> Result:
         """Prepares one picture, runs it and post-processes the outputs."""

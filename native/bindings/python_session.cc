@@ -143,6 +143,15 @@ py::array PySession::dense(const Port& port, py::handle feed) const {
   return array.attr("copy")("C");
 }
 
+py::dict PySession::view_outputs(size_t plan, std::byte* data, const std::vector<uint64_t>& offsets, py::handle base) {
+  py::dict outputs;
+  const std::vector<Port>& ports = ports_[plan].outputs;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    outputs[ports[i].name] = py::array(ports[i].dtype, ports[i].shape, data + offsets[i], base);
+  }
+  return outputs;
+}
+
 py::dict PySession::bind_outputs() {
   py::dict outputs;
   const std::vector<Port>& ports = this->ports().outputs;

@@ -30,7 +30,12 @@ class PySession {
   // The same, with the nanoseconds of each op.
   std::pair<pybind11::dict, std::vector<int64_t>> run_timed(const pybind11::dict& feeds, std::optional<size_t> plan);
 
+  // Outputs of a plan that lie in memory of another owner, at offsets; base keeps it alive.
+  pybind11::dict view_outputs(size_t plan, std::byte* data, const std::vector<uint64_t>& offsets,
+                              pybind11::handle base);
+
   const Session& session() const { return *session_; }
+  Session& session() { return *session_; }
 
  private:
   // An input or output as Python sees it; made once, so that a run creates no names or dtypes.

@@ -4,10 +4,17 @@
 #define EDGEKIT_CORE_ALIGNED_BUFFER_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/status.h"
+#include "program_schema.h"  // generated: kAlignmentBytes
 
 namespace edgekit {
+
+// bytes, rounded up so that what follows is aligned too.
+inline uint64_t aligned_bytes(uint64_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
 
 class AlignedBuffer {
  public:

@@ -1,10 +1,10 @@
 #include "engine/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/thread_pool.h"
 
 namespace edgekit {
@@ -13,15 +13,8 @@ namespace {
 // Kernels may read (never write) this far past the end of an arena buffer, and before its start.
 constexpr uint64_t kGuardBytes = 64;
 
-uint64_t round_up(uint64_t bytes) { return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes; }
-
 OpArgs make_args(const PlanOp& op, const TensorView* const* operands) {
   return {operands, op.record->input_count, operands + op.record->input_count, op.record->output_count, op.attributes};
-}
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 // Brackets an inference: workers may spin and denormals are flushed inside.
@@ -69,14 +62,14 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> 
 Status Session::allocate() {
   uint64_t arena_bytes = 0, scratch_bytes = 0;
   for (const Plan& plan : program_->plans()) {
-    arena_bytes = std::max(arena_bytes, round_up(plan.arena_bytes));
+    arena_bytes = std::max(arena_bytes, aligned_bytes(plan.arena_bytes));
     scratch_bytes = std::max(scratch_bytes, scratch_need(plan));
   }
   if (scratch_bytes > kLimitArenaBytes) {
     return {StatusCode::kOutOfMemory, "an op needs " + std::to_string(scratch_bytes) + " bytes of scratch (limit " +
                                           std::to_string(kLimitArenaBytes) + ")"};
   }
-  scratch_bytes = round_up(scratch_bytes);
+  scratch_bytes = aligned_bytes(scratch_bytes);
   Result<AlignedBuffer> memory = AlignedBuffer::allocate(arena_bytes + scratch_bytes + 3 * kGuardBytes, "arena");
   if (!memory.is_ok()) return memory.status();
   memory_ = std::move(memory.value());
@@ -134,7 +127,7 @@ Status Session::prepare_ops(PlanState& state) const {
   uint64_t total = 0;
   for (const Step& step : state.steps) {
     offsets.push_back(total);
-    if (step.def->prepare != nullptr) total += round_up(step.def->state_bytes(step.args, isa));
+    if (step.def->prepare != nullptr) total += aligned_bytes(step.def->state_bytes(step.args, isa));
     if (total > kLimitArenaBytes) {
       return {StatusCode::kOutOfMemory, "the ops keep " + std::to_string(total) + " bytes of state or more (limit " +
                                             std::to_string(kLimitArenaBytes) + ")"};

@@ -4,21 +4,16 @@
 #include <chrono>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/fork_generation.h"
 
 namespace edgekit {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
-}
-
 // Waits until the condition holds or the deadline passes; returns whether it holds.
 template <typename Condition>
 bool wait(std::condition_variable* changed, std::unique_lock<std::mutex>* lock, int64_t timeout_ns, Condition holds) {
-  return changed->wait_until(*lock, Clock::now() + std::chrono::nanoseconds(timeout_ns), holds);
+  return changed->wait_for(*lock, std::chrono::nanoseconds(timeout_ns), holds);
 }
 
 }  // namespace
@@ -95,6 +90,7 @@ void FramePipeline::preprocess_loop() {
     slot.taken = {};
     slot.taken.slot = index;
     slot.taken.owner = waiting.job.owner;
+    slot.taken.plan = waiting.job.plan;
     slot.taken.pushed_ns = waiting.pushed_ns;
     filling_ = true;
     room_.notify_one();

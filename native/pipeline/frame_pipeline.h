@@ -33,6 +33,7 @@ class FramePipeline {
     preprocess::Image image;
     preprocess::Preprocessor* pass = nullptr;
     void* owner = nullptr;
+    size_t plan = 0;  // of the inference: shape bucket
   };
 
   struct Taken {
@@ -40,6 +41,7 @@ class FramePipeline {
     std::byte* data = nullptr;  // the prepared input, valid until release(slot)
     size_t bytes = 0;
     void* owner = nullptr;
+    size_t plan = 0;
     int64_t pushed_ns = 0, preprocess_begin_ns = 0, preprocess_end_ns = 0;  // steady clock
   };
 
