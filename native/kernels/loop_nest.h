@@ -57,26 +57,32 @@ LoopNest<N> collapse(const TensorView* const (&views)[N]) {
   return nest;
 }
 
-// The same for work whose order is free: loops are ordered by the stride of the last operand, the output, so that its
-// memory is walked through in order whatever the order of dims (a permuted view of dense memory becomes dense again).
+// The same for work whose order is free: loops are ordered by the stride of operand `leader`, so that its memory is
+// walked through in order whatever the order of dims (a permuted view of dense memory becomes dense again).
 template <int N>
-LoopNest<N> collapse_by_output(const TensorView* const (&views)[N]) {
-  const TensorView& output = *views[N - 1];
+LoopNest<N> collapse_by(const TensorView* const (&views)[N], int leader) {
+  const TensorView& leading = *views[leader];
   int order[kMaxRank];
-  for (int i = 0; i < output.rank; ++i) {  // insertion sort: stable, and allocates nothing
+  for (int i = 0; i < leading.rank; ++i) {  // insertion sort: stable, and allocates nothing
     int place = i;
-    for (; place > 0 && std::abs(output.strides[order[place - 1]]) < std::abs(output.strides[i]); --place) {
+    for (; place > 0 && std::abs(leading.strides[order[place - 1]]) < std::abs(leading.strides[i]); --place) {
       order[place] = order[place - 1];
     }
     order[place] = i;
   }
   LoopNest<N> nest;
-  for (int i = 0; i < output.rank; ++i) {
+  for (int i = 0; i < leading.rank; ++i) {
     int64_t strides[N];
     for (int n = 0; n < N; ++n) strides[n] = views[n]->strides[order[i]];
-    append_loop(nest, output.dims[order[i]], strides);
+    append_loop(nest, leading.dims[order[i]], strides);
   }
   return nest;
+}
+
+// By the last operand, the output.
+template <int N>
+LoopNest<N> collapse_by_output(const TensorView* const (&views)[N]) {
+  return collapse_by(views, N - 1);
 }
 
 // Calls body(const int64_t (&offsets)[N]) for the runs [begin, end) in order; offsets are elements from each base.

@@ -1,6 +1,4 @@
 // convert: quantize, dequantize, requantize or cast, by the dtypes and scales of x and y; any strides.
-#include <utility>
-
 #include "kernels/convert/cast.h"
 #include "kernels/convert/convert.h"
 #include "kernels/elementwise_q8/elementwise_q8.h"
@@ -38,30 +36,6 @@ Status check_convert(const OpArgs& args) {
   return Status::ok();
 }
 
-// Views with one axis moved to the end. Rows run along the last axis; where x or y is a transposed image (NCHW against
-// NHWC), the axis on which the wider side is contiguous makes the longer and cheaper rows.
-struct Rows {
-  TensorView x, y;
-};
-
-Rows order_axes(const TensorView& x, const TensorView& y) {
-  Rows rows{x, y};
-  const TensorView& wide = dtype_bytes(x.dtype) >= dtype_bytes(y.dtype) ? x : y;
-  const int last = x.rank - 1;
-  if (x.rank < 2 || (wide.strides[last] == 1 && wide.dims[last] > 8)) return rows;
-  for (int axis = last - 1; axis >= 0; --axis) {
-    if (wide.strides[axis] != 1 || wide.dims[axis] <= wide.dims[last]) continue;
-    for (TensorView* view : {&rows.x, &rows.y}) {
-      for (int i = axis; i < last; ++i) {
-        std::swap(view->dims[i], view->dims[i + 1]);
-        std::swap(view->strides[i], view->strides[i + 1]);
-      }
-    }
-    return rows;
-  }
-  return rows;
-}
-
 // Requantizing has 256 cases: a table by the bits of x.
 void fill_requantize_lut(const TensorView& x, const TensorView& y, uint8_t (&lut)[256]) {
   const float ratio = x.scale / y.scale;
@@ -77,15 +51,14 @@ void fill_requantize_lut(const TensorView& x, const TensorView& y, uint8_t (&lut
 
 struct RowRunner {
   Conversion conversion;
-  const Rows& rows;
+  const TensorView& x;
+  const TensorView& y;
   const LoopNest<2>& nest;
   const ConvertKernels& kernels;
   const ElementwiseQ8Kernels& bytes;
   uint8_t lut[256];
 
   void operator()(const int64_t (&at)[2], int64_t n) const {
-    const TensorView& x = rows.x;
-    const TensorView& y = rows.y;
     const int64_t x_stride = nest.run_stride(0);
     const int64_t y_stride = nest.run_stride(1);
     switch (conversion) {
@@ -104,13 +77,15 @@ struct RowRunner {
   }
 };
 
+// Rows run along the memory of the wider side: where x or y is a transposed image (NCHW against NHWC), that makes the
+// cheaper rows.
 Status run_convert(const OpArgs& args, RunContext& context) {
-  const Rows rows = order_axes(args.in(0), args.out(0));
-  const TensorView* const views[] = {&rows.x, &rows.y};
-  const LoopNest<2> nest = collapse(views);
+  const TensorView &x = args.in(0), &y = args.out(0);
+  const TensorView* const views[] = {&x, &y};
+  const LoopNest<2> nest = collapse_by(views, dtype_bytes(x.dtype) > dtype_bytes(y.dtype) ? 0 : 1);
   const ConvertKernels& kernels = select_convert(context.isa);
-  RowRunner runner{conversion_of(rows.x, rows.y), rows, nest, kernels, select_elementwise_q8(context.isa), {}};
-  if (runner.conversion == Conversion::kRequantize) fill_requantize_lut(rows.x, rows.y, runner.lut);
+  RowRunner runner{conversion_of(x, y), x, y, nest, kernels, select_elementwise_q8(context.isa), {}};
+  if (runner.conversion == Conversion::kRequantize) fill_requantize_lut(x, y, runner.lut);
   parallel_runs(context, nest, kernels.element_ns, runner);
   return Status::ok();
 }

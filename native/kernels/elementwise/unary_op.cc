@@ -1,3 +1,5 @@
+#include "kernels/copy/planes.h"
+#include "kernels/copy/transpose.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/scalar_math.h"
 #include "kernels/elementwise/staged_run.h"
@@ -76,12 +78,23 @@ double cost_ns(Activation kind) {
   return kind <= Activation::kLeakyRelu || kind == Activation::kAffine ? 0.4 : 2.0;
 }
 
+// Transposed operands: pieces of planes come to y first, and are activated there while they are in the cache.
+void run_planes(const OpArgs& args, RunContext& context, const LoopNest<2>& nest, const ActivationSpec& act) {
+  const ElementwiseKernels& kernels = elementwise_kernels(context.isa);
+  parallel_planes(context, nest, cost_ns(act.kind), [&](const PlanePiece& p) {
+    float* y = args.out(0).as<float>() + p.y_at;
+    transpose_plane(args.in(0).as<const float>() + p.x_at, p.x_step, y, p.y_step, p.rows, p.columns, sizeof(float));
+    for (int64_t j = 0; j < p.columns; ++j) activate(kernels, act, y + j * p.y_step, y + j * p.y_step, p.rows);
+  });
+}
+
 void run_floats(const OpArgs& args, RunContext& context) {
   const auto& attrs = args.attrs<UnaryAttrs>();
   const ActivationSpec act{static_cast<Activation>(attrs.act), attrs.alpha, attrs.beta};
   const ElementwiseKernels& kernels = elementwise_kernels(context.isa);
   const TensorView* const views[2] = {&args.in(0), &args.out(0)};
   const LoopNest<2> nest = collapse_by_output(views);
+  if (plane_loop(nest) >= 0) return run_planes(args, context, nest, act);
   const int64_t step_x = nest.run_stride(0), step_y = nest.run_stride(1);
   parallel_runs(context, nest, cost_ns(act.kind), [&](const int64_t(&at)[2], int64_t length) {
     float stage_x[kStageElements], stage_y[kStageElements];

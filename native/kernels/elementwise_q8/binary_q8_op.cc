@@ -39,7 +39,7 @@ Status run_binary_q8(const OpArgs& args, RunContext& context) {
   const auto& a = args.attrs<BinaryQ8Attrs>();
   const ElementwiseQ8Kernels& kernels = select_elementwise_q8(context.isa);
   const TensorView* const views[] = {&args.in(0), &args.in(1), &args.out(0)};
-  const LoopNest<3> nest = collapse(views);
+  const LoopNest<3> nest = collapse_by_output(views);
   const AddQ8 params = binary_params(a);
   parallel_runs(context, nest, kernels.element_ns, [&](const int64_t(&at)[3], int64_t count) {
     kernels.binary_row({args.in(0).as<uint8_t>() + at[0], nest.run_stride(0), args.in(1).as<uint8_t>() + at[1],

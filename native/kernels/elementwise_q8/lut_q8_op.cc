@@ -18,7 +18,7 @@ Status check_lut_q8(const OpArgs& args) {
 Status run_lut_q8(const OpArgs& args, RunContext& context) {
   const ElementwiseQ8Kernels& kernels = select_elementwise_q8(context.isa);
   const TensorView* const views[] = {&args.in(0), &args.out(0)};
-  const LoopNest<2> nest = collapse(views);
+  const LoopNest<2> nest = collapse_by_output(views);
   parallel_runs(context, nest, kernels.element_ns, [&](const int64_t(&at)[2], int64_t count) {
     kernels.lut_row({args.in(0).as<uint8_t>() + at[0], nest.run_stride(0), args.out(0).as<uint8_t>() + at[1],
                      nest.run_stride(1), count, args.in(1).as<uint8_t>(), args.in(0).dtype == Dtype::kS8});

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/copy/transpose.h"
 #include "kernels/loop_nest.h"
 #include "kernels/op.h"
 #include "kernels/operand_check.h"
@@ -25,10 +26,16 @@ Status check(const OpArgs& args) {
   return expect_writable("y", args.out(0));
 }
 
-// Two dense lines for each worker, for operands that are strided along the axis.
+// Short lines are transposed, as many as a vector has lanes, and go side by side.
+constexpr int64_t kShortLine = 64;
+constexpr int64_t kMostLanes = 16;
+
+// Scratch of a worker: a dense line of x and of y for operands that are strided along the axis, or a vector of short
+// lines of each.
 size_t worker_bytes(const OpArgs& args) {
   const size_t length = static_cast<size_t>(args.in(0).dims[args.attrs<SoftmaxAttrs>().axis]);
-  return (2 * length * sizeof(float) + 63) / 64 * 64;
+  const size_t lines = length <= kShortLine ? kMostLanes : 1;
+  return (2 * length * lines * sizeof(float) + 63) / 64 * 64;
 }
 
 size_t scratch_bytes(const OpArgs& args, int threads, Isa) { return worker_bytes(args) * static_cast<size_t>(threads); }
@@ -38,68 +45,130 @@ struct LineRun {
   const float* x;
   float* y;
   int64_t count, x_step, y_step;
+
+  LineRun part(int64_t first, int64_t lines) const {
+    return {x + first * x_step, y + first * y_step, lines, x_step, y_step};
+  }
+};
+
+// What all lines of one call have in common; strides along the axis.
+struct Lines {
+  const SoftmaxKernels& kernels;
+  int64_t length, x_stride, y_stride;
+  bool log;
+  float* scratch;
+
+  bool is_dense() const { return length == 1 || (x_stride == 1 && y_stride == 1); }
 };
 
 // Lines with any strides, through dense copies.
-void staged_lines(const SoftmaxKernels& kernels, const SoftmaxLines& spec, const LineRun& run, int64_t x_stride,
-                  int64_t y_stride, float* scratch) {
-  float* dense_x = scratch;
-  float* dense_y = scratch + spec.length;
+void staged_lines(const Lines& lines, const LineRun& run) {
+  float* dense_x = lines.scratch;
+  float* dense_y = lines.scratch + lines.length;
   for (int64_t line = 0; line < run.count; ++line) {
     const float* x = run.x + line * run.x_step;
     float* y = run.y + line * run.y_step;
-    for (int64_t i = 0; i < spec.length; ++i) dense_x[i] = x[i * x_stride];
-    kernels.softmax_lines({1, spec.length, 0, 0, spec.log}, dense_x, dense_y);
-    for (int64_t i = 0; i < spec.length; ++i) y[i * y_stride] = dense_y[i];
+    for (int64_t i = 0; i < lines.length; ++i) dense_x[i] = x[i * lines.x_stride];
+    lines.kernels.softmax_lines({1, lines.length, 0, 0, lines.log}, dense_x, dense_y);
+    for (int64_t i = 0; i < lines.length; ++i) y[i * lines.y_stride] = dense_y[i];
   }
 }
 
-void softmax_run(const SoftmaxKernels& kernels, const OpArgs& args, LineRun run, float* scratch) {
-  const auto& attrs = args.attrs<SoftmaxAttrs>();
-  const int64_t length = args.in(0).dims[attrs.axis];
-  const int64_t x_stride = args.in(0).strides[attrs.axis], y_stride = args.out(0).strides[attrs.axis];
-  if (length == 1 || (x_stride == 1 && y_stride == 1)) {
-    kernels.softmax_lines({run.count, length, run.x_step, run.y_step, attrs.log != 0}, run.x, run.y);
+// Dense lines or columns of one run.
+void softmax_run(const Lines& lines, LineRun run) {
+  if (lines.is_dense()) {
+    lines.kernels.softmax_lines({run.count, lines.length, run.x_step, run.y_step, lines.log}, run.x, run.y);
     return;
   }
-  const SoftmaxLines columns = {1, length, x_stride, y_stride, attrs.log != 0};
   if (run.x_step == 1 && run.y_step == 1) {
-    while (run.count >= kernels.lanes) {
-      kernels.softmax_columns(columns, run.x, run.y);
-      run.x += kernels.lanes;
-      run.y += kernels.lanes;
-      run.count -= kernels.lanes;
+    const int lanes = lines.kernels.lanes;
+    for (; run.count >= lanes; run = run.part(lanes, run.count - lanes)) {
+      lines.kernels.softmax_columns({1, lines.length, lines.x_stride, lines.y_stride, lines.log}, run.x, run.y);
     }
   }
-  staged_lines(kernels, columns, run, x_stride, y_stride, scratch);
+  staged_lines(lines, run);
 }
 
+// Collects dense short lines of one run after the other until a vector is full.
+class ShortLines {
+ public:
+  explicit ShortLines(const Lines& lines)
+      : lines_(lines), x_(lines.scratch), y_(lines.scratch + lines.length * lines.kernels.lanes) {}
+
+  void add(LineRun run) {
+    while (run.count > 0) {
+      const int64_t taken = std::min(run.count, lines_.kernels.lanes - held_);
+      parts_[part_count_++] = run.part(0, taken);
+      transpose_plane(run.x, run.x_step, x_ + held_, lines_.kernels.lanes, taken, lines_.length, sizeof(float));
+      held_ += taken;
+      if (held_ == lines_.kernels.lanes) flush();
+      run = run.part(taken, run.count - taken);
+    }
+  }
+
+  // The lines that don't fill a vector.
+  void finish() {
+    for (int i = 0; i < part_count_; ++i) softmax_run(lines_, parts_[i]);
+    part_count_ = 0;
+    held_ = 0;
+  }
+
+ private:
+  void flush() {
+    const int64_t lanes = lines_.kernels.lanes;
+    lines_.kernels.softmax_columns({1, lines_.length, lanes, lanes, lines_.log}, x_, y_);
+    const float* y = y_;
+    for (int i = 0; i < part_count_; ++i) {
+      const LineRun& part = parts_[i];
+      transpose_plane(y, lanes, part.y, part.y_step, lines_.length, part.count, sizeof(float));
+      y += part.count;
+    }
+    part_count_ = 0;
+    held_ = 0;
+  }
+
+  const Lines& lines_;
+  float *x_, *y_;
+  LineRun parts_[kMostLanes];
+  int part_count_ = 0;
+  int64_t held_ = 0;
+};
+
+// The loops over the lines, in the order of x's memory.
+LoopNest<2> line_loops(const OpArgs& args) {
+  TensorView x = args.in(0), y = args.out(0);
+  const int axis = args.attrs<SoftmaxAttrs>().axis;
+  x.dims[axis] = y.dims[axis] = 1;
+  const TensorView* const views[2] = {&x, &y};
+  return collapse_by(views, 0);
+}
+
+// Units of work are groups of lines within one run, so that each call of a kernel has several.
 Status run(const OpArgs& args, RunContext& context) {
+  constexpr int64_t kGroup = 64;
   const auto& attrs = args.attrs<SoftmaxAttrs>();
   const TensorView &x = args.in(0), &y = args.out(0);
   const SoftmaxKernels& kernels = softmax_kernels(context.isa);
-  LoopNest<2> lines;
-  for (int i = 0; i < x.rank; ++i) {
-    const int64_t strides[2] = {x.strides[i], y.strides[i]};
-    if (i != attrs.axis) append_loop(lines, x.dims[i], strides);
-  }
-  // Units are groups of lines within one run, so that each call of a kernel has several.
-  constexpr int64_t kGroup = 64;
-  const int64_t groups = (lines.run_length() + kGroup - 1) / kGroup;
-  const double group_ns = static_cast<double>(std::min(kGroup, lines.run_length())) * (10.0 + 2.0 * x.dims[attrs.axis]);
-  parallel_for(context, lines.run_count() * groups, group_ns, [&](int64_t begin, int64_t end, int worker) {
+  const LoopNest<2> nest = line_loops(args);
+  const int64_t groups = (nest.run_length() + kGroup - 1) / kGroup, length = x.dims[attrs.axis];
+  const double group_ns =
+      static_cast<double>(std::min(kGroup, nest.run_length())) * (10.0 + 2.0 * static_cast<double>(length));
+  parallel_for(context, nest.run_count() * groups, group_ns, [&](int64_t begin, int64_t end, int worker) {
     float* scratch = reinterpret_cast<float*>(context.scratch + worker_bytes(args) * static_cast<size_t>(worker));
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t first = unit % groups * kGroup;
-      const int64_t count = std::min(kGroup, lines.run_length() - first);
-      for_each_run(lines, unit / groups, unit / groups + 1, [&](const int64_t(&at)[2]) {
-        softmax_run(
-            kernels, args,
-            {x.as<const float>() + at[0] + first * lines.run_stride(0),
-             y.as<float>() + at[1] + first * lines.run_stride(1), count, lines.run_stride(0), lines.run_stride(1)},
-            scratch);
-      });
-    }
+    const Lines lines = {kernels, length, x.strides[attrs.axis], y.strides[attrs.axis], attrs.log != 0, scratch};
+    ShortLines short_lines(lines);
+    const bool collects = lines.is_dense() && length > 1 && length <= kShortLine;
+    int64_t first = begin % groups * kGroup;
+    for_each_run(nest, begin / groups, (end + groups - 1) / groups, [&](const int64_t(&at)[2]) {
+      const LineRun whole = {x.as<const float>() + at[0], y.as<float>() + at[1], nest.run_length(), nest.run_stride(0),
+                             nest.run_stride(1)};
+      for (; first < whole.count && begin < end; first += kGroup, ++begin) {
+        const LineRun group = whole.part(first, std::min(kGroup, whole.count - first));
+        collects ? short_lines.add(group) : softmax_run(lines, group);
+      }
+      first = 0;
+    });
+    short_lines.finish();
   });
   return Status::ok();
 }
