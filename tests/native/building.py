@@ -58,8 +58,11 @@ def has_target(folder: Path, target: str) -> bool:
     return any(line.split(":")[0].split(" ")[-1] == target for line in listed.stdout.splitlines())
 
 
-def run_test(folder: Path, name: str, launcher: list[str] | None = None) -> str:
+def run_test(
+    folder: Path, name: str, launcher: list[str] | None = None, environment: dict[str, str] | None = None
+) -> str:
     """Runs a built test; fails with its output, gives it otherwise."""
-    done = subprocess.run([*(launcher or []), str(folder / "native" / "tests" / name)], capture_output=True, text=True)
+    command = [*(launcher or []), str(folder / "native" / "tests" / name)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | (environment or {}))
     assert done.returncode == 0, f"{name}\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
     return done.stdout
