@@ -18,6 +18,7 @@ CORE_TESTS = [
     "thread_pool_test",
     "capi_test",
     "steady_state_test",
+    "pipeline_test",
 ]
 
 

@@ -1,0 +1,26 @@
+"""Pool, session, C interface and pipeline under ThreadSanitizer, and everything of the core under ASan and UBSan."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from native import building
+
+# Without optimisation of the kernels the builds take a third of the time; what is looked for does not depend on it.
+BUILD = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
+THREADED = ["thread_pool_test", "session_test", "capi_test", "pipeline_test"]
+CHECKED = [*THREADED, "checksum_test", "cpu_topology_test"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("sanitizers", "names"), [("thread", THREADED), ("address,undefined", CHECKED)])
+def test_sanitizers_find_nothing(sanitizers: str, names: list[str], tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    folder = building.configure(tmp_path / "build", [*BUILD, f"-DEDGEKIT_SANITIZE={sanitizers}"])
+    building.build(folder, names)
+    for name in names:
+        assert "0 failures" in building.run_test(folder, name)
