@@ -51,7 +51,7 @@ struct DepthwiseQ8Strip {
   const RequantizeQ8* requantize;
 
   // Blocks of that many channels overlap at the end, so that none is partly empty unless the tensor itself is narrower.
-  DepthwiseQ8Block block(int32_t index, int32_t block_channels) const {
+  __attribute__((always_inline)) DepthwiseQ8Block block(int32_t index, int32_t block_channels) const {
     const int32_t begin = index * block_channels;
     const int32_t last = channels - block_channels;
     const int32_t base = last < 0 ? 0 : begin < last ? begin : last;
@@ -60,7 +60,7 @@ struct DepthwiseQ8Strip {
   }
 
   // The pixel of an input row at a column; `zero` where that is outside of the image.
-  const uint8_t* pixel(int32_t row, int64_t ix) const {
+  __attribute__((always_inline)) const uint8_t* pixel(int32_t row, int64_t ix) const {
     const bool inside = rows[row] != nullptr && static_cast<uint64_t>(ix) < static_cast<uint64_t>(w);
     return inside ? rows[row] + ix * x_step : zero;
   }

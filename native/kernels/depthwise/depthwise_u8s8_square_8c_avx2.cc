@@ -33,99 +33,17 @@ struct Shape {
   }
 };
 
-// A run of pixels of one output row (kOut = 1) or two, for one unit after the other.
-template <int kKernel, int kStride, int kOut>
-class Walk {
+template <int kKernelSize, int kStrideSize, int kOutRows>
+class Window {
  public:
-  // Pixels [ox, ox + count).
-  Walk(const DepthwiseQ8Strip& s, int32_t ox, int count) : x_step_(s.x_step), steps_((count + 1) / 2) {
-    const int64_t first_ix = s.window.first_column(ox);
-    offset_ = first_ix * s.x_step;
-    bool all_rows = true;
-    for (int r = 0; r < kRows; ++r) {
-      rows_[r] = s.rows[r];
-      all_rows = all_rows && s.rows[r] != nullptr;
-    }
-    // A step is an inner one if what it reads anew is inside of the image.
-    const int64_t left = -(first_ix + S::kOldColumns), right = s.w - S::kLastColumn - first_ix;
-    first_inner_ = all_rows && left > 0 ? at_most_steps((left + kAdvance - 1) / kAdvance) : 0;
-    last_inner_ = all_rows && right > 0 ? at_most_steps((right + kAdvance - 1) / kAdvance) : 0;
-    if (last_inner_ < first_inner_) last_inner_ = first_inner_;
-    find_borders(s, first_ix, 0, first_inner_ * kAdvance + kKernel - 1);
-    find_borders(s, first_ix, last_inner_ * kAdvance + S::kOldColumns, (steps_ - 1) * kAdvance + S::kLastColumn + 1);
-  }
-
-  // Sums of the pixels, rounded up to an even number, of each output row.
-  __attribute__((always_inline)) void run(const DepthwiseQ8Block& block, PixelSums (&sums)[2][kRunPixels]) {
-    const auto* unit = static_cast<const PackedUnit*>(block.packed);
-    const auto border = [&](int step) { return Border{borders_ + step * kAdvance, block.base}; };
-#pragma GCC unroll 8
-    for (int i = 0; i < S::kGroups; ++i) read<true>(border(0), i);
-    int i = 0;
-#pragma GCC unroll 1
-    for (const int stop : {first_inner_, steps_}) {
-      for (; i < stop; ++i) step(border(i), *unit, &sums[0][2 * i], &sums[1][2 * i]);
-      int64_t offset = offset_ + i * kAdvance * x_step_ + block.base;
-      for (; i < last_inner_; ++i, offset += kAdvance * x_step_) {
-        asm("" : "+r"(unit));  // or GCC would copy the weights to the stack
-        step(Inner{rows_, offset, x_step_}, *unit, &sums[0][2 * i], &sums[1][2 * i]);
-      }
-    }
-  }
-
- private:
+  static constexpr int kKernel = kKernelSize, kStride = kStrideSize, kOut = kOutRows;
   using S = Shape<kKernel, kStride>;
-  static constexpr int kRows = kKernel + (kOut - 1) * kStride;
-  static constexpr int kAdvance = 2 * kStride;  // columns from one step to the next
-  static constexpr int kBorderColumns = (kRunPixels / 2 - 1) * kAdvance + S::kLastColumn + 1;
+  static constexpr int kOldColumns = S::kOldColumns, kLastColumn = S::kLastColumn;
 
-  // Pixels of a step's columns: all inside of the image, or anywhere.
-  struct Inner {
-    const uint8_t* const* rows;
-    int64_t offset, x_step;
-    __attribute__((always_inline)) const uint8_t* pixel(int row, int column) const {
-      return rows[row] + (offset + column * x_step);
-    }
-  };
-  struct Border {
-    const uint8_t* const (*columns)[kRows];
-    int32_t base;
-    __attribute__((always_inline)) const uint8_t* pixel(int row, int column) const {
-      return columns[column][row] + base;
-    }
-  };
-
-  int at_most_steps(int64_t steps) const { return steps < steps_ ? static_cast<int>(steps) : steps_; }
-
-  // Where the pixels of those columns are, counted from the first.
-  void find_borders(const DepthwiseQ8Strip& s, int64_t first_ix, int begin, int end) {
-    for (int column = begin; column < end; ++column) {
-      for (int r = 0; r < kRows; ++r) borders_[column][r] = s.pixel(r, first_ix + column);
-    }
-  }
-
-  static constexpr bool used(int row, int rows) {
-    return S::serves(row, rows, 0) || (kOut == 2 && S::serves(row, rows, 1));
-  }
-
-  // The new taps of group i, or the old ones; vertical groups come first.
-  template <bool kOld, typename Pixels>
-  __attribute__((always_inline)) void read(const Pixels& pixels, int i) {
-    if (i < S::kVerticals) {
-      const int row = S::vertical(i);
-      if (!used(row, 2)) return;
+  template <typename Pixels>
+  __attribute__((always_inline)) void read_old(const Pixels& pixels) {
 #pragma GCC unroll 8
-      for (int j = kOld ? 0 : S::kOldColumns; j < (kOld ? S::kOldColumns : S::kColumns); ++j) {
-        verticals_[i][j] = pair_pixels(pixels.pixel(row, j), pixels.pixel(row + 1, j));
-      }
-    } else if (i < S::kGroups) {
-      const int row = S::horizontal(i - S::kVerticals);
-      if (!used(row, 1)) return;
-#pragma GCC unroll 8
-      for (int j = kOld ? 0 : S::kOldPairs; j < (kOld ? S::kOldPairs : S::kPairs); ++j) {
-        horizontals_[i - S::kVerticals][j] = pair_pixels(pixels.pixel(row, 2 * j), pixels.pixel(row, 2 * j + 1));
-      }
-    }
+    for (int i = 0; i < S::kGroups; ++i) read<true>(pixels, i);
   }
 
   // Two pixels of each output row. A group's taps are read while the group before is multiplied.
@@ -149,6 +67,31 @@ class Walk {
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * kOut; ++i) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>((i < 2 ? first : second)[i % 2]), sums[i]);
+    }
+  }
+
+ private:
+  static constexpr bool used(int row, int rows) {
+    return S::serves(row, rows, 0) || (kOut == 2 && S::serves(row, rows, 1));
+  }
+
+  // The new taps of group i, or the old ones; vertical groups come first.
+  template <bool kOld, typename Pixels>
+  __attribute__((always_inline)) void read(const Pixels& pixels, int i) {
+    if (i < S::kVerticals) {
+      const int row = S::vertical(i);
+      if (!used(row, 2)) return;
+#pragma GCC unroll 8
+      for (int j = kOld ? 0 : S::kOldColumns; j < (kOld ? S::kOldColumns : S::kColumns); ++j) {
+        verticals_[i][j] = pair_pixels(pixels.pixel(row, j), pixels.pixel(row + 1, j));
+      }
+    } else if (i < S::kGroups) {
+      const int row = S::horizontal(i - S::kVerticals);
+      if (!used(row, 1)) return;
+#pragma GCC unroll 8
+      for (int j = kOld ? 0 : S::kOldPairs; j < (kOld ? S::kOldPairs : S::kPairs); ++j) {
+        horizontals_[i - S::kVerticals][j] = pair_pixels(pixels.pixel(row, 2 * j), pixels.pixel(row, 2 * j + 1));
+      }
     }
   }
 
@@ -200,32 +143,14 @@ class Walk {
     for (int j = 0; j < S::kOldPairs; ++j) taps[j] = taps[j + kStride];
   }
 
-  int64_t x_step_, offset_;
-  int steps_, first_inner_, last_inner_;
-  const uint8_t* rows_[kRows];
-  const uint8_t* borders_[kBorderColumns][kRows];  // set where border steps read
   __m256i verticals_[S::kVerticals][S::kColumns];
   __m256i horizontals_[S::kHorizontals][S::kPairs];
 };
 
-template <int kKernel, int kStride, int kOut>
-void walk_units(const DepthwiseQ8Strip& s) {
-  const UnitEpilogue epilogue(s);
-  PixelSums sums[2][kRunPixels];
-  for (int32_t ox = s.first_ox; ox < s.last_ox; ox += kRunPixels) {
-    const int count = s.last_ox - ox < kRunPixels ? s.last_ox - ox : kRunPixels;
-    Walk<kKernel, kStride, kOut> walk(s, ox, count);
-    for (int32_t i = s.first_block; i < s.last_block; ++i) {
-      const DepthwiseQ8Block block = s.block(i, kUnitChannels);
-      walk.run(block, sums);
-      for (int row = 0; row < kOut; ++row) epilogue.finish(sums[row], count, block, row, ox);
-    }
-  }
-}
-
 template <int kKernel, int kStride>
 void walk(const DepthwiseQ8Strip& s) {
-  s.out_rows == 1 ? walk_units<kKernel, kStride, 1>(s) : walk_units<kKernel, kStride, 2>(s);
+  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, UnitEpilogue, kUnitChannels>(s)
+                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, UnitEpilogue, kUnitChannels>(s);
 }
 
 // In the order in which a step reads them.

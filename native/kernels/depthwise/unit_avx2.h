@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-#include "kernels/depthwise/depthwise_q8.h"
+#include "kernels/depthwise/walk.h"
 #include "kernels/requantize/requantize_avx2.h"
 
 namespace edgekit::avx2 {
@@ -78,9 +78,6 @@ inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i ta
   asm("" : "+x"(sum));  // GCC would reassociate the sums and then spill products
 }
 
-// Sums of a run of pixels of one output row, on their way from the multiplications to y. To finish them in a loop of
-// its own keeps both loops short of what a core looks ahead.
-inline constexpr int kRunPixels = 32;
 using PixelSums = int32_t[kUnitChannels];
 
 // How sums become bytes, with its constants in registers.

@@ -1,0 +1,59 @@
+// Any window: one output row of 16 channels, four rows of a column of the window at a time.
+#include "kernels/depthwise/unit_avx512_vnni.h"
+
+namespace edgekit::avx512_vnni {
+namespace {
+
+void sum_pixel(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_t ox, PixelSums& to) {
+  const auto& unit = *static_cast<const PackedUnit*>(block.packed);
+  __m512i sums = UnitSimd::start(unit);
+  const int8_t* weights = unit.w;
+  const int32_t last = s.window.kernel_h - 1;
+  for (int32_t ky = 0; ky < s.window.kernel_h; ky += 4) {
+    int64_t ix = s.window.first_column(ox);
+    for (int32_t kx = 0; kx < s.window.kernel_w; ++kx, ix += s.window.dilation_w, weights += 64) {
+      // Rows behind the window repeat its last one, with weight 0.
+      const auto at = [&](int32_t i) { return s.pixel(ky + i < last ? ky + i : last, ix) + block.base; };
+      UnitSimd::multiply_add(sums, UnitSimd::read(at(0), at(1), at(2), at(3)), weights);
+    }
+  }
+  UnitSimd::store(to, sums);
+}
+
+}  // namespace
+
+void depthwise_u8s8_any_16c_avx512_vnni(const DepthwiseQ8Strip& s) noexcept {
+  const UnitEpilogue epilogue(s);
+  PixelSums sums[kRunPixels];
+  for (int32_t i = s.first_block; i < s.last_block; ++i) {
+    const DepthwiseQ8Block block = s.block(i, kUnitChannels);
+    for (int32_t ox = s.first_ox; ox < s.last_ox; ox += kRunPixels) {
+      const int count = s.last_ox - ox < kRunPixels ? s.last_ox - ox : kRunPixels;
+      for (int pixel = 0; pixel < count; ++pixel) sum_pixel(s, block, ox + pixel, sums[pixel]);
+      epilogue.finish(sums, count, block, 0, ox);
+    }
+  }
+}
+
+void pack_depthwise_u8s8_any_16c_avx512_vnni(const DepthwiseQ8Weights& w, int32_t first, int32_t n,
+                                             void* packed) noexcept {
+  auto& unit = *static_cast<PackedUnit*>(packed);
+  pack_columns(w, first, n, unit);
+  int8_t* to = unit.w;
+  for (int32_t ky = 0; ky < w.kernel_h; ky += 4) {
+    for (int32_t kx = 0; kx < w.kernel_w; ++kx) {
+      for (int32_t c = 0; c < kUnitChannels; ++c) {
+        for (int32_t i = 0; i < 4; ++i) {
+          const int64_t tap = int64_t{ky + i} * w.kernel_w + kx;
+          *to++ = c < n && ky + i < w.kernel_h ? w.w[tap * w.channels + first + c] : int8_t{0};
+        }
+      }
+    }
+  }
+}
+
+size_t packed_bytes_depthwise_u8s8_any_16c_avx512_vnni(int32_t kernel_h, int32_t kernel_w) {
+  return packed_unit_bytes(static_cast<size_t>((kernel_h + 3) / 4) * static_cast<size_t>(kernel_w));
+}
+
+}  // namespace edgekit::avx512_vnni
