@@ -23,16 +23,10 @@ void sum_pixel(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_t
 }  // namespace
 
 void depthwise_u8s8_any_16c_avx512_vnni(const DepthwiseQ8Strip& s) noexcept {
-  const UnitEpilogue epilogue(s);
-  PixelSums sums[kRunPixels];
-  for (int32_t i = s.first_block; i < s.last_block; ++i) {
-    const DepthwiseQ8Block block = s.block(i, kUnitChannels);
-    for (int32_t ox = s.first_ox; ox < s.last_ox; ox += kRunPixels) {
-      const int count = s.last_ox - ox < kRunPixels ? s.last_ox - ox : kRunPixels;
-      for (int pixel = 0; pixel < count; ++pixel) sum_pixel(s, block, ox + pixel, sums[pixel]);
-      epilogue.finish(sums, count, block, 0, ox);
-    }
-  }
+  walk_pixels<UnitEpilogue>(s, [&](const DepthwiseQ8Block& block, int32_t ox, int32_t other, PixelSums* sums) {
+    sum_pixel(s, block, ox, sums[0]);
+    sum_pixel(s, block, other, sums[1]);
+  });
 }
 
 void pack_depthwise_u8s8_any_16c_avx512_vnni(const DepthwiseQ8Weights& w, int32_t first, int32_t n,

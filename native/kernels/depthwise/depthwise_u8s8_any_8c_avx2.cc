@@ -28,18 +28,9 @@ void two_pixels(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int32_
 }  // namespace
 
 void depthwise_u8s8_any_8c_avx2(const DepthwiseQ8Strip& s) noexcept {
-  const UnitEpilogue epilogue(s);
-  PixelSums sums[kRunPixels];
-  for (int32_t i = s.first_block; i < s.last_block; ++i) {
-    const DepthwiseQ8Block block = s.block(i, kUnitChannels);
-    for (int32_t ox = s.first_ox; ox < s.last_ox; ox += kRunPixels) {
-      const int count = s.last_ox - ox < kRunPixels ? s.last_ox - ox : kRunPixels;
-      for (int pixel = 0; pixel < count; pixel += 2) {
-        two_pixels(s, block, ox + pixel, ox + (pixel + 1 < count ? pixel + 1 : pixel), sums + pixel);
-      }
-      epilogue.finish(sums, count, block, 0, ox);
-    }
-  }
+  walk_pixels<UnitEpilogue>(s, [&](const DepthwiseQ8Block& block, int32_t ox, int32_t other, PixelSums* sums) {
+    two_pixels(s, block, ox, other, sums);
+  });
 }
 
 void pack_depthwise_u8s8_any_8c_avx2(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept {

@@ -10,8 +10,8 @@ using Window = QuadWindow<UnitSimd, kKernel, kStride, kOut>;
 
 template <int kKernel, int kStride>
 void walk(const DepthwiseQ8Strip& s) {
-  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, UnitEpilogue, kUnitChannels>(s)
-                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, UnitEpilogue, kUnitChannels>(s);
+  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, UnitEpilogue>(s)
+                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, UnitEpilogue>(s);
 }
 
 template <int kKernel, int kStride>

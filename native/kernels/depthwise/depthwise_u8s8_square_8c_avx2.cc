@@ -149,8 +149,8 @@ class Window {
 
 template <int kKernel, int kStride>
 void walk(const DepthwiseQ8Strip& s) {
-  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, UnitEpilogue, kUnitChannels>(s)
-                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, UnitEpilogue, kUnitChannels>(s);
+  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, UnitEpilogue>(s)
+                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, UnitEpilogue>(s);
 }
 
 // In the order in which a step reads them.

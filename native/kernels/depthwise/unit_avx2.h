@@ -83,34 +83,74 @@ using PixelSums = int32_t[kUnitChannels];
 // How sums become bytes, with its constants in registers.
 class UnitEpilogue {
  public:
+  static constexpr int kUnits = 2, kUnitChannels = avx2::kUnitChannels;
+  using Run = RunSums<kUnits, kUnitChannels>;
+
   explicit UnitEpilogue(const DepthwiseQ8Strip& s)
       : s_(s),
         p_(*s.requantize),
         // Without a residual, to write channels once more does no harm.
         plain_(p_.scale_below_one && p_.lut == nullptr && !p_.add && s.channels >= kUnitChannels),
+        bare_(p_.y_zero == 0 && p_.y_min == 0 && p_.y_max == 255),
         zero_(_mm256_set1_epi16(static_cast<int16_t>(p_.y_zero))),
         least_(_mm256_set1_epi8(static_cast<char>(p_.y_min))),
         most_(_mm256_set1_epi8(static_cast<char>(p_.y_max))) {}
 
-  // Pixels [ox, ox + count) of an output row. Sums are readable up to a multiple of four.
-  void finish(const PixelSums* sums, int count, const DepthwiseQ8Block& block, int row, int32_t ox) const {
-    const __m256 scale = _mm256_loadu_ps(static_cast<const PackedUnit*>(block.packed)->scale);
-    uint8_t* y = s_.y[row] + ox * s_.y_step + block.base;
-    if (!plain_) return finish_any(sums, count, scale, block, row, ox);
-    int i = 0;
-    for (; i + 4 <= count; i += 4, y += 4 * s_.y_step) store_pixels(bytes<true>(sums + i, scale), y, 4);
-    if (i < count) store_pixels(bytes<true>(sums + i, scale), y, count - i);
+  void finish(const Run& run) const {
+    const bool together = run.units == 2 && run.blocks[1].base == run.blocks[0].base + kUnitChannels;
+    for (int row = 0; row < s_.out_rows; ++row) {
+      if (plain_ && together) {
+        bare_ ? finish_two<true>(run, row) : finish_two<false>(run, row);
+        continue;
+      }
+      for (int unit = 0; unit < run.units; ++unit) finish_one(run, unit, row);
+    }
   }
 
  private:
-  // 8 bytes of each of four pixels, in order.
-  template <bool kPlain>
-  __attribute__((always_inline)) __m256i bytes(const PixelSums* sums, __m256 scale) const {
-    const __m256i a = _mm256_packs_epi32(round<kPlain>(sums[0], scale), round<kPlain>(sums[1], scale));
-    const __m256i b = _mm256_packs_epi32(round<kPlain>(sums[2], scale), round<kPlain>(sums[3], scale));
-    // Saturating packs do what the clamp in float does; see requantize_avx2.h.
-    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(a, zero_), _mm256_adds_epi16(b, zero_));
-    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, least_), most_);
+  static __m256 scale_of(const DepthwiseQ8Block& block) {
+    return _mm256_loadu_ps(static_cast<const PackedUnit*>(block.packed)->scale);
+  }
+
+  // Both units of a row: 16 bytes a pixel.
+  template <bool kBare>
+  __attribute__((always_inline)) void finish_two(const Run& run, int row) const {
+    const PixelSums *low = run.sums[0][row], *high = run.sums[1][row];
+    const __m256 scales[2] = {scale_of(run.blocks[0]), scale_of(run.blocks[1])};
+    const int64_t y_step = s_.y_step;
+    uint8_t* y = s_.y[row] + run.ox * y_step + run.blocks[0].base;
+    for (int i = 0; i < run.count; i += 2, y += 2 * y_step) {
+      const __m256i bytes = pack<true, kBare>(round<true>(low[i], scales[0]), round<true>(high[i], scales[1]),
+                                              round<true>(low[i + 1], scales[0]), round<true>(high[i + 1], scales[1]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm256_castsi256_si128(bytes));
+      if (i + 1 == run.count) return;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + y_step), _mm256_extracti128_si256(bytes, 1));
+    }
+  }
+
+  // One unit of a row: a tail, a table, a residual, or only some of the channels.
+  void finish_one(const Run& run, int unit, int row) const {
+    const PixelSums* sums = run.sums[unit][row];
+    const DepthwiseQ8Block& block = run.blocks[unit];
+    const __m256 scale = scale_of(block);
+    for (int i = 0; i < run.count; i += 4) {
+      alignas(32) uint8_t pixels[4][kUnitChannels];
+      const __m256i bytes = pack<false, false>(round<false>(sums[i], scale), round<false>(sums[i + 1], scale),
+                                               round<false>(sums[i + 2], scale), round<false>(sums[i + 3], scale));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(pixels), bytes);
+      for (int j = i; j < i + 4 && j < run.count; ++j) finish_pixel(pixels[j - i], block, row, run.ox + j);
+    }
+  }
+
+  // Of four times eight sums, bytes in the order a, b, c, d. Saturating packs do what the clamp in float does; see
+  // requantize_avx2.h. kBare: zero point and clamp need no instruction.
+  template <bool kPlain, bool kBare>
+  __attribute__((always_inline)) __m256i pack(__m256i a, __m256i b, __m256i c, __m256i d) const {
+    __m256i first = _mm256_packs_epi32(a, b), second = _mm256_packs_epi32(c, d);
+    if (!kBare) first = _mm256_adds_epi16(first, zero_);
+    if (!kBare) second = _mm256_adds_epi16(second, zero_);
+    __m256i bytes = _mm256_packus_epi16(first, second);
+    if (!kBare) bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, least_), most_);
     if (!kPlain && p_.lut != nullptr) bytes = look_up(bytes, p_.lut_steps);
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   }
@@ -122,40 +162,24 @@ class UnitEpilogue {
     return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(v), scale));
   }
 
-  __attribute__((always_inline)) void store_pixels(__m256i bytes, uint8_t* y, int count) const {
-    const __m128i first = _mm256_castsi256_si128(bytes), second = _mm256_extracti128_si256(bytes, 1);
-    const auto low = [](uint8_t* to, __m128i v) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), v); };
-    const auto high = [](uint8_t* to, __m128i v) { _mm_storeh_pd(reinterpret_cast<double*>(to), _mm_castsi128_pd(v)); };
-    low(y, first);
-    if (count > 1) high(y + s_.y_step, first);
-    if (count > 2) low(y + 2 * s_.y_step, second);
-    if (count > 3) high(y + 3 * s_.y_step, second);
-  }
-
-  // With a table, a residual, or only some of the channels.
-  void finish_any(const PixelSums* sums, int count, __m256 scale, const DepthwiseQ8Block& block, int row,
-                  int32_t ox) const {
-    for (int i = 0; i < count; i += 4) {
-      alignas(32) uint8_t pixels[4][kUnitChannels];
-      _mm256_store_si256(reinterpret_cast<__m256i*>(pixels), bytes<false>(sums + i, scale));
-      for (int j = i; j < i + 4 && j < count; ++j) {
-        finish_pixel(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(pixels[j - i])), block, row, ox + j);
-      }
-    }
-  }
-
   // Adds the residual, if any, and stores the bytes [first, first + count) of the block.
-  void finish_pixel(__m128i bytes, const DepthwiseQ8Block& block, int row, int32_t ox) const {
+  void finish_pixel(const uint8_t (&pixel)[kUnitChannels], const DepthwiseQ8Block& block, int row, int32_t ox) const {
+    uint8_t* y = s_.y[row] + ox * s_.y_step + block.base;
+    __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(pixel));
+    if (plain_) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(y), bytes);
+      return;
+    }
     if (p_.add) {
       const uint8_t* residual = s_.residual[row] + ox * s_.residual_step + block.base;
       bytes = add_16(bytes, load_part(residual, block.first, block.count), p_.residual);
     }
-    store_part(bytes, s_.y[row] + ox * s_.y_step + block.base, block.first, block.count);
+    store_part(bytes, y, block.first, block.count);
   }
 
   const DepthwiseQ8Strip& s_;
   const RequantizeQ8& p_;
-  const bool plain_;
+  const bool plain_, bare_;
   const __m256i zero_, least_, most_;
 };
 

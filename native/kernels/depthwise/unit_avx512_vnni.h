@@ -58,10 +58,19 @@ struct UnitSimd {
 // How sums become bytes.
 class UnitEpilogue {
  public:
+  static constexpr int kUnits = 1, kUnitChannels = avx512_vnni::kUnitChannels;
+
   explicit UnitEpilogue(const DepthwiseQ8Strip& s) : s_(s), p_(*s.requantize) {}
 
-  // Pixels [ox, ox + count) of an output row. Sums are readable up to a multiple of four.
-  void finish(const PixelSums* sums, int count, const DepthwiseQ8Block& block, int row, int32_t ox) const {
+  void finish(const RunSums<kUnits, kUnitChannels>& run) const {
+    for (int row = 0; row < s_.out_rows; ++row) {
+      finish_row(run.sums[0][row], run.count, run.blocks[0], row, run.ox);
+    }
+  }
+
+ private:
+  // Pixels [ox, ox + count) of an output row.
+  void finish_row(const PixelSums* sums, int count, const DepthwiseQ8Block& block, int row, int32_t ox) const {
     const float* scale = static_cast<const PackedUnit*>(block.packed)->scale;
     const __mmask64 part = part_of_64(block.first, block.count);
     for (int i = 0; i < count; i += 4) {
@@ -73,7 +82,6 @@ class UnitEpilogue {
     }
   }
 
- private:
   // The residual, if any, and the stores of up to four pixels; only the bytes of `part` exist in memory.
   __attribute__((always_inline)) void store(__m512i bytes, int count, __mmask64 part, const DepthwiseQ8Block& block,
                                             int row, int32_t ox) const {

@@ -94,19 +94,57 @@ class DepthwiseWalk {
   const uint8_t* borders_[kColumns][kRows];  // set where border steps read
 };
 
-// Epilogue: epilogue(strip).finish(sums, count, block, row, ox). Unit: what the kernel packs.
-template <typename Window, typename Unit, typename Epilogue, int kUnitChannels>
+// Sums of a run, of up to kUnits units at a time, which an epilogue finishes together.
+template <int kUnits, int kUnitChannels>
+struct RunSums {
+  alignas(64) int32_t sums[kUnits][kDepthwiseMostRows][kRunPixels][kUnitChannels];
+  DepthwiseQ8Block blocks[kUnits];
+  int units;
+  int32_t ox;  // of the first pixel
+  int count;   // of pixels; sums are readable up to a multiple of four
+};
+
+// Calls sum(block, sums of its output rows) for each unit of a run; then finishes the run.
+template <int kUnits, int kUnitChannels, typename Sum, typename Epilogue>
+__attribute__((always_inline)) inline void for_each_unit(const DepthwiseQ8Strip& s, RunSums<kUnits, kUnitChannels>& run,
+                                                         const Epilogue& epilogue, const Sum& sum) {
+  for (int32_t i = s.first_block; i < s.last_block; i += kUnits) {
+    run.units = s.last_block - i < kUnits ? s.last_block - i : kUnits;
+    for (int unit = 0; unit < run.units; ++unit) {
+      run.blocks[unit] = s.block(i + unit, kUnitChannels);
+      sum(run.blocks[unit], run.sums[unit]);
+    }
+    epilogue.finish(run);
+  }
+}
+
+// Epilogue: epilogue(strip).finish(run), with kUnits and kUnitChannels. Unit: what the kernel packs.
+template <typename Window, typename Unit, typename Epilogue>
 void walk_units(const DepthwiseQ8Strip& s) {
   const Epilogue epilogue(s);
-  int32_t sums[2][kRunPixels][kUnitChannels];
-  for (int32_t ox = s.first_ox; ox < s.last_ox; ox += kRunPixels) {
-    const int count = s.last_ox - ox < kRunPixels ? s.last_ox - ox : kRunPixels;
-    DepthwiseWalk<Window> walk(s, ox, count);
-    for (int32_t i = s.first_block; i < s.last_block; ++i) {
-      const DepthwiseQ8Block block = s.block(i, kUnitChannels);
+  RunSums<Epilogue::kUnits, Epilogue::kUnitChannels> run;
+  for (run.ox = s.first_ox; run.ox < s.last_ox; run.ox += kRunPixels) {
+    run.count = s.last_ox - run.ox < kRunPixels ? s.last_ox - run.ox : kRunPixels;
+    DepthwiseWalk<Window> walk(s, run.ox, run.count);
+    for_each_unit(s, run, epilogue, [&](const DepthwiseQ8Block& block, auto& sums) {
       walk.run(static_cast<const Unit*>(block.packed), block.base, sums);
-      for (int row = 0; row < Window::kOut; ++row) epilogue.finish(sums[row], count, block, row, ox);
-    }
+    });
+  }
+}
+
+// The same for any window, one output row. sum(block, ox, other, sums) gives the sums of pixels ox and other.
+template <typename Epilogue, typename Sum>
+__attribute__((always_inline)) inline void walk_pixels(const DepthwiseQ8Strip& s, const Sum& sum) {
+  const Epilogue epilogue(s);
+  RunSums<Epilogue::kUnits, Epilogue::kUnitChannels> run;
+  for (run.ox = s.first_ox; run.ox < s.last_ox; run.ox += kRunPixels) {
+    run.count = s.last_ox - run.ox < kRunPixels ? s.last_ox - run.ox : kRunPixels;
+    for_each_unit(s, run, epilogue, [&](const DepthwiseQ8Block& block, auto& sums) {
+      for (int i = 0; i < run.count; i += 2) {
+        const int32_t ox = run.ox + i;
+        sum(block, ox, i + 1 < run.count ? ox + 1 : ox, sums[0] + i);
+      }
+    });
   }
 }
 
