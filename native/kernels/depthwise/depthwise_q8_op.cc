@@ -56,8 +56,8 @@ struct DepthwisePlan {
 // The group of blocks and the columns of one call.
 void plan_tiles(DepthwisePlan& plan, int32_t out_w) {
   const int32_t block = plan.kernel->channels;
-  const int32_t groups = (plan.channels + kGroupChannels - 1) / kGroupChannels;
-  plan.group_blocks = (plan.blocks + groups - 1) / groups;
+  // Whole cache lines of channels, or all of them when that is little more.
+  plan.group_blocks = plan.channels <= kGroupChannels * 5 / 4 ? plan.blocks : std::max(kGroupChannels / block, 1);
   const int64_t column_bytes = int64_t{plan.strip_rows} * plan.group_blocks * block;
   const int64_t most = std::max<int64_t>(kTileBytes / column_bytes / plan.window.stride_w, 8);
   const int64_t tiles = (out_w + most - 1) / most;
