@@ -118,18 +118,27 @@ __attribute__((always_inline)) inline void for_each_unit(const DepthwiseQ8Strip&
   }
 }
 
+// Calls body() for each run of the strip's pixels.
+template <int kUnits, int kUnitChannels, typename Body>
+__attribute__((always_inline)) inline void for_each_run(const DepthwiseQ8Strip& s, RunSums<kUnits, kUnitChannels>& run,
+                                                        const Body& body) {
+  for (run.ox = s.first_ox; run.ox < s.last_ox; run.ox += kRunPixels) {
+    run.count = s.last_ox - run.ox < kRunPixels ? s.last_ox - run.ox : kRunPixels;
+    body();
+  }
+}
+
 // Epilogue: epilogue(strip).finish(run), with kUnits and kUnitChannels. Unit: what the kernel packs.
 template <typename Window, typename Unit, typename Epilogue>
 void walk_units(const DepthwiseQ8Strip& s) {
   const Epilogue epilogue(s);
   RunSums<Epilogue::kUnits, Epilogue::kUnitChannels> run;
-  for (run.ox = s.first_ox; run.ox < s.last_ox; run.ox += kRunPixels) {
-    run.count = s.last_ox - run.ox < kRunPixels ? s.last_ox - run.ox : kRunPixels;
+  for_each_run(s, run, [&] {
     DepthwiseWalk<Window> walk(s, run.ox, run.count);
     for_each_unit(s, run, epilogue, [&](const DepthwiseQ8Block& block, auto& sums) {
       walk.run(static_cast<const Unit*>(block.packed), block.base, sums);
     });
-  }
+  });
 }
 
 // The same for any window, one output row. sum(block, ox, other, sums) gives the sums of pixels ox and other.
@@ -137,15 +146,14 @@ template <typename Epilogue, typename Sum>
 __attribute__((always_inline)) inline void walk_pixels(const DepthwiseQ8Strip& s, const Sum& sum) {
   const Epilogue epilogue(s);
   RunSums<Epilogue::kUnits, Epilogue::kUnitChannels> run;
-  for (run.ox = s.first_ox; run.ox < s.last_ox; run.ox += kRunPixels) {
-    run.count = s.last_ox - run.ox < kRunPixels ? s.last_ox - run.ox : kRunPixels;
+  for_each_run(s, run, [&] {
     for_each_unit(s, run, epilogue, [&](const DepthwiseQ8Block& block, auto& sums) {
       for (int i = 0; i < run.count; i += 2) {
         const int32_t ox = run.ox + i;
         sum(block, ox, i + 1 < run.count ? ox + 1 : ox, sums[0] + i);
       }
     });
-  }
+  });
 }
 
 }  // namespace edgekit
