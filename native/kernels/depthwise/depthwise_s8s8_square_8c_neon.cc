@@ -24,6 +24,7 @@ class Window {
     for (int i = 0; i < 2 * kOut; ++i) sums[i] = start_sums(unit);
 #pragma GCC unroll 9
     for (int row = 0; row < kKernel + (kOut - 1) * kStride; ++row) {
+      if (kKernel > 3) asm("" ::: "memory");  // or GCC would read all rows at once, and spill
       int8x8_t columns[kKernel + kStride];
 #pragma GCC unroll 9
       for (int j = 0; j < kKernel + kStride; ++j) columns[j] = load_pixel(pixels.pixel(row, j));

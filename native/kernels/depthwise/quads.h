@@ -63,6 +63,7 @@ class QuadWindow {
     const int8_t* weights = unit.w;
 #pragma GCC unroll 8
     for (int i = 0; i < S::kQuads; ++i) {
+      if (kKernel > 3) asm("" ::: "memory");  // or GCC would read all quads at once, and spill
       read_new(pixels, i);
       multiply(i, weights, sums);
     }
