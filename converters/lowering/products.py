@@ -184,19 +184,21 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
     assert isinstance(tail, QuantizedTail)
     assert x.quant is not None
     scale = np.asarray(x.quant.scale * weights.scale / tail.quant.scale, np.float32)
-    depthwise = _is_depthwise(x, weights.values, geometry)
-    packing = build.packing
     words: dict[str, int | float] = {**geometry.attributes(), "x_zero": x.quant.zero, **tail.attributes()}
-    if depthwise:
-        packed = pack_depthwise(weights.values)
-    else:
-        packed = pack_conv_q8(weights.values, geometry.groups, packing.nr_q8, packing.kg_q8)
-        words |= {"groups": geometry.groups, "nr": packing.nr_q8, "kg": packing.kg_q8}
-    bias = build.constant(weights.folded_bias(x.quant.zero))
-    operands: list[View | None] = [x, build.constant(packed), bias, build.constant(scale)]
-    operands += [None if tail.lut is None else build.constant(tail.lut), to.residual]
-    opcode = "depthwise_q8" if depthwise else "conv_q8"
-    build.emit(opcode, _trimmed(operands), [to.y], words, macs=_macs(to.y, weights.values))
+    constants: list[View | None] = [build.constant(weights.folded_bias(x.quant.zero)), build.constant(scale)]
+    constants += [None if tail.lut is None else build.constant(tail.lut), to.residual]
+    macs = _macs(to.y, weights.values)
+    if _is_depthwise(x, weights.values, geometry):
+        operands = [x, build.constant(pack_depthwise(weights.values)), *constants]
+        build.emit("depthwise_q8", _trimmed(operands), [to.y], words, macs=macs)
+        return
+    packing = build.packing
+    words |= {"groups": geometry.groups, "nr": packing.nr_q8, "kg": packing.kg_q8}
+    packed = pack_conv_q8(weights.values, geometry.groups, packing)
+    excess = (packed.excess_start, packed.excess_group)
+    operands = [x, build.constant(packed.w), *constants]
+    operands += [None if part is None else build.constant(part) for part in excess]
+    build.emit("conv_q8", _trimmed(operands), [to.y], words, macs=macs)
 
 
 def emit_float(

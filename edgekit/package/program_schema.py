@@ -52,12 +52,14 @@ class Packing:
         nr_q8, kg_q8: Columns a panel and depth a group of INT8 weights.
         nr_f32: Columns a panel of float weights.
         act: dtype that stores quantized activations: u8 or s8.
+        saturating_pairs: INT8 kernels add pairs of products in 16 bits, so that pairs of weights are bounded.
     """
 
     nr_q8: int
     kg_q8: int
     nr_f32: int
     act: Literal["u8", "s8"]
+    saturating_pairs: bool
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def program_schema() -> ProgramSchema:
     raw = tomllib.loads(text)
     ops = {name: _signature(name, row) for name, row in raw["ops"].items()}
     packings = {
-        isa: Packing(row["q8"]["nr"], row["q8"]["kg"], row["f32"]["nr"], row["q8"]["act"])
+        isa: Packing(row["q8"]["nr"], row["q8"]["kg"], row["f32"]["nr"], row["q8"]["act"], row["q8"]["saturating_pairs"])
         for isa, row in raw["isa_packing"].items()
     }
     form = raw["format"]

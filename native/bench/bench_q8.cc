@@ -10,6 +10,7 @@
 
 #include "bench/layers.h"
 #include "kernels/roofline/roofline.h"
+#include "tests/q8_pack.h"
 
 namespace edgekit::bench {
 namespace {
@@ -23,20 +24,37 @@ class LayerRun {
  public:
   LayerRun(const Layer& layer, const Options& options) : layer_(layer), packing_(packing_of(options.isa)) {
     const int out = layer.out_size(), depth = layer.depth();
-    const int panels = (layer.out_channels + packing_.q8_nr - 1) / packing_.q8_nr;
-    const int groups = (depth + packing_.q8_kg - 1) / packing_.q8_kg;
-    const size_t weights = layer.depthwise ? static_cast<size_t>(depth) * layer.channels
-                                           : static_cast<size_t>(panels) * groups * packing_.q8_nr * packing_.q8_kg;
+    const test::PackShape shape{1,
+                                layer.out_channels,
+                                layer.kernel,
+                                layer.kernel * layer.channels,
+                                packing_.q8_nr,
+                                packing_.q8_kg,
+                                packing_.saturating_pairs};
+    const int lanes = packing_.q8_nr * packing_.q8_kg;
     const Dtype dtype = packing_.activations_signed ? Dtype::kS8 : Dtype::kU8;
     fill(x_, static_cast<size_t>(layer.size) * layer.size * layer.channels);
-    fill(w_, weights);
+    if (layer.depthwise) {
+      fill(packed_.w, static_cast<size_t>(depth) * layer.channels);
+    } else {
+      packed_ = test::pack_conv_q8(shape, [](int, int, int) { return bell_weight(); });
+      has_excess_ = !packed_.excess_group.empty();
+    }
+    const int packed_groups = static_cast<int>(packed_.w.size()) / lanes;
     fill(lut_, 256);
     y_.resize(static_cast<size_t>(out) * out * layer.out_channels + 64);
     bias_.assign(layer.out_channels, 0);
     scale_.assign(layer.out_channels, 0.005f);
     views_[0] = dense(x_.data(), dtype, {1, layer.size, layer.size, layer.channels});
-    views_[1] = layer.depthwise ? dense(w_.data(), Dtype::kS8, {depth, layer.channels})
-                                : dense(w_.data(), Dtype::kS8, {1, panels, groups, packing_.q8_nr * packing_.q8_kg});
+    int8_t* w = packed_.w.data();
+    views_[1] = layer.depthwise ? dense(w, Dtype::kS8, {depth, layer.channels})
+                : has_excess_   ? dense(w, Dtype::kS8, {packed_groups, lanes})
+                                : dense(w, Dtype::kS8, {1, shape.panels(), shape.depth_groups(), lanes});
+    const auto indices = [](std::vector<int32_t>& values) {
+      return dense(values.data(), Dtype::kI32, {static_cast<int32_t>(values.size())});
+    };
+    views_[6] = indices(packed_.excess_start);
+    views_[7] = indices(packed_.excess_group);
     views_[2] = dense(bias_.data(), Dtype::kI32, {layer.out_channels});
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
@@ -45,10 +63,17 @@ class LayerRun {
   }
 
   double measure_ns(const Options& options) {
-    const TensorView* inputs[] = {&views_[0], &views_[1], &views_[2], &views_[3], &views_[4], nullptr};
+    const TensorView* inputs[] = {&views_[0],
+                                  &views_[1],
+                                  &views_[2],
+                                  &views_[3],
+                                  &views_[4],
+                                  nullptr,
+                                  has_excess_ ? &views_[6] : nullptr,
+                                  has_excess_ ? &views_[7] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
     const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
-    const OpArgs args{inputs, 6, outputs, 1, attributes};
+    const OpArgs args{inputs, layer_.depthwise ? 6 : 8, outputs, 1, attributes};
     const OpDef& op = layer_.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
     return best_op_ns(layer_.name, op, args, options);
   }
@@ -58,6 +83,13 @@ class LayerRun {
   static void fill(std::vector<T>& bytes, size_t count) {
     bytes.resize(count + 64);
     for (T& byte : bytes) byte = static_cast<T>(std::rand() >> 7);
+  }
+
+  // As trained weights are distributed: about normal, a deviation of a quarter of the greatest.
+  static int8_t bell_weight() {
+    int sum = 0;
+    for (int i = 0; i < 4; ++i) sum += (std::rand() >> 7) % 109 - 54;
+    return static_cast<int8_t>(std::clamp(sum / 2, -127, 127));
   }
 
   void set_attributes(bool lut) {
@@ -80,10 +112,11 @@ class LayerRun {
   Layer layer_;
   const IsaPacking& packing_;
   std::vector<uint8_t> x_, y_, lut_;
-  std::vector<int8_t> w_;
+  test::PackedWeights packed_;
+  bool has_excess_ = false;
   std::vector<int32_t> bias_;
   std::vector<float> scale_;
-  TensorView views_[6];
+  TensorView views_[8];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
 };

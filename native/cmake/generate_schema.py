@@ -103,15 +103,16 @@ def packing(schema: dict[str, Any]) -> list[str]:
         "struct IsaPacking {",
         "  Isa isa;",
         "  int q8_nr, q8_kg;",
-        "  bool activations_signed;",
+        "  bool activations_signed, saturating_pairs;",
         "  int f32_nr;",
         "};",
         "inline constexpr IsaPacking kIsaPacking[] = {",
     ]
     for name, row in schema["isa_packing"].items():
         signed = str(row["q8"]["act"] == "s8").lower()
+        pairs = str(row["q8"]["saturating_pairs"]).lower()
         rows.append(
-            f"    {{Isa::k{pascal(name)}, {row['q8']['nr']}, {row['q8']['kg']}, {signed}, {row['f32']['nr']}}},"
+            f"    {{Isa::k{pascal(name)}, {row['q8']['nr']}, {row['q8']['kg']}, {signed}, {pairs}, {row['f32']['nr']}}},"
         )
     return [*rows, "};"]
 

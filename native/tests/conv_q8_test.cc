@@ -15,6 +15,7 @@ void check_all(const ConvCase& c) {
     one.nr = packing.nr;
     one.kg = packing.kg;
     one.is_signed = packing.is_signed;
+    one.saturating_pairs = packing.saturating_pairs;
     check_conv_case(one, packing.isa);
   }
 }

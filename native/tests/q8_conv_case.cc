@@ -5,6 +5,7 @@
 
 #include "kernels/op.h"
 #include "tests/check.h"
+#include "tests/q8_pack.h"
 #include "tests/run_op.h"
 
 namespace edgekit::test {
@@ -53,40 +54,63 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
   return v;
 }
 
-// Where weight (output channel, depth) stands in w; the whole layout is the schema's.
-size_t weight_index(const ConvCase& c, int oc, int k) {
-  if (c.depthwise) return size_of(k, c.channels) + size_of(oc);
-  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
-  const int per_group = c.out_channels / c.groups;
-  const int panels = (per_group + c.nr - 1) / c.nr;
-  const int depth_groups = (depth + c.kg - 1) / c.kg;
-  const int column = oc % per_group;
-  const size_t panel = size_of(oc / per_group, panels) + size_of(column / c.nr);
-  return (panel * size_of(depth_groups) + size_of(k / c.kg)) * size_of(c.nr, c.kg) + size_of(column % c.nr, c.kg) +
-         size_of(k % c.kg);
+int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
+
+PackShape pack_shape(const ConvCase& c) {
+  return {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w * (c.channels / c.groups),
+          c.nr,     c.kg,                      c.saturating_pairs};
 }
 
-size_t weight_bytes(const ConvCase& c) {
-  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
-  if (c.depthwise) return size_of(depth, c.channels);
-  const int panels = (c.out_channels / c.groups + c.nr - 1) / c.nr;
-  return size_of(c.groups, panels, (depth + c.kg - 1) / c.kg, c.nr * c.kg);
+// One sign in three columns of four among the extremes: sums as far from zero as they can get.
+int8_t random_weight(const ConvCase& c, int oc, Random& random) {
+  if (c.values == Values::kRandom) return static_cast<int8_t>(random.range(-127, 127));
+  const bool positive = oc % 4 == 3 ? random.next() & 1 : oc % 2;
+  return positive ? 127 : -128;
+}
+
+// Memory that ends at an unreadable page, with what the vector holds.
+template <typename T>
+std::unique_ptr<GuardedBuffer> guarded(const std::vector<T>& values, GuardedBuffer::Flush flush) {
+  auto memory = std::make_unique<GuardedBuffer>(values.size() * sizeof(T), flush);
+  std::copy(values.begin(), values.end(), memory->template as<T>());
+  return memory;
 }
 
 struct Operands {
   Image x, residual, y;
-  GuardedBuffer w, bias, scale, lut;
+  GuardedBuffer bias, scale, lut;
+  std::vector<int8_t> weights;  // [output channels, depth]
+  PackedWeights packed;
+  std::unique_ptr<GuardedBuffer> w, excess_start, excess_group;
   ConvQ8Attrs attrs{};
 
   explicit Operands(const ConvCase& c)
       : x(c.n, c.h, c.w, c.channels, c.x_gap, c.flush),
         residual(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap + 1, c.flush),
         y(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap, c.flush),
-        w(weight_bytes(c), c.flush),
         bias(size_of(c.out_channels, 4), c.flush),
         scale(size_of(c.out_channels, 4), c.flush),
         lut(256, c.flush) {}
 };
+
+void fill_weights(const ConvCase& c, Operands& o, Random& random) {
+  const int depth = depth_of(c);
+  for (int oc = 0; oc < c.out_channels; ++oc) {
+    for (int k = 0; k < depth; ++k) o.weights.push_back(random_weight(c, oc, random));
+  }
+  const auto weight = [&](int oc, int k) { return o.weights[size_of(oc, depth) + size_of(k)]; };
+  const PackShape shape = pack_shape(c);
+  if (c.depthwise) {
+    for (int k = 0; k < depth; ++k) {
+      for (int oc = 0; oc < c.channels; ++oc) o.packed.w.push_back(weight(oc, k));
+    }
+  } else {
+    o.packed = pack_conv_q8(shape, [&](int oc, int ky, int byte) { return weight(oc, ky * shape.run_bytes + byte); });
+  }
+  o.w = guarded(o.packed.w, c.flush);
+  o.excess_start = guarded(o.packed.excess_start, c.flush);
+  o.excess_group = guarded(o.packed.excess_group, c.flush);
+}
 
 void fill_memory(const ConvCase& c, Operands& o, Random& random) {
   const auto byte = [&]() -> uint8_t {
@@ -96,16 +120,8 @@ void fill_memory(const ConvCase& c, Operands& o, Random& random) {
   for (size_t i = 0; i < o.x.bytes(); ++i) o.x.data()[i] = byte();
   for (size_t i = 0; i < o.residual.bytes(); ++i) o.residual.data()[i] = byte();
   for (int i = 0; i < 256; ++i) o.lut.as<uint8_t>()[i] = static_cast<uint8_t>(random.next());
-  std::memset(o.w.as<int8_t>(), 0, weight_bytes(c));
-  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
-  // One sign in three columns of four: sums as far from zero as they can get.
-  for (int oc = 0; oc < c.out_channels; ++oc) {
-    for (int k = 0; k < depth; ++k) {
-      int value = random.range(-127, 127);
-      if (c.values == Values::kExtremes) value = oc % 4 == 3 ? (random.next() & 1 ? 127 : -128) : (oc % 2 ? 127 : -128);
-      o.w.as<int8_t>()[weight_index(c, oc, k)] = static_cast<int8_t>(value);
-    }
-  }
+  fill_weights(c, o, random);
+  const int depth = depth_of(c);
   const float spread = 3.0f / std::sqrt(static_cast<float>(depth)) / 127.0f;
   for (int oc = 0; oc < c.out_channels; ++oc) {
     o.bias.as<int32_t>()[oc] = random.range(-20000, 20000);
@@ -162,7 +178,7 @@ int64_t plain_sum(const ConvCase& c, const Operands& o, int n, int oy, int ox, i
           const uint8_t byte = o.x.data()[o.x.at(n, iy, ix, first + ic)];
           x = c.is_signed ? static_cast<int8_t>(byte) : byte;
         }
-        sum += x * operands.w.as<int8_t>()[weight_index(c, oc, k)];
+        sum += x * o.weights[size_of(oc, depth_of(c)) + size_of(k)];
       }
     }
   }
@@ -212,23 +228,43 @@ DepthwiseQ8Attrs depthwise_attributes(const ConvQ8Attrs& a) {
           a.add_lhs_zero, a.add_lhs_scale, a.add_rhs_zero, a.add_rhs_scale, a.add_zero,   a.add_min,    a.add_max};
 }
 
+TensorView weights_view(const ConvCase& c, Operands& o) {
+  const PackShape shape = pack_shape(c);
+  const int lanes = c.nr * c.kg;
+  auto* w = o.w->as<int8_t>();
+  if (c.depthwise) return dense(w, Dtype::kS8, {depth_of(c), c.channels});
+  if (o.packed.excess_group.empty()) {
+    return dense(w, Dtype::kS8, {c.groups, shape.panels(), shape.depth_groups(), lanes});
+  }
+  return dense(w, Dtype::kS8, {static_cast<int32_t>(o.packed.w.size()) / lanes, lanes});
+}
+
 // Checks and runs the op as the engine does.
 Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
   const Dtype dtype = c.is_signed ? Dtype::kS8 : Dtype::kU8;
-  const int depth = c.kernel_h * c.kernel_w * (c.channels / c.groups);
   const TensorView x = o.x.view(dtype), y = o.y.view(dtype), residual = o.residual.view(dtype);
-  const int panels = (c.out_channels / c.groups + c.nr - 1) / c.nr;
-  const TensorView w =
-      c.depthwise ? dense(o.w.as<int8_t>(), Dtype::kS8, {depth, c.channels})
-                  : dense(o.w.as<int8_t>(), Dtype::kS8, {c.groups, panels, (depth + c.kg - 1) / c.kg, c.nr * c.kg});
+  const TensorView w = weights_view(c, o);
   const TensorView bias = dense(o.bias.as<int32_t>(), Dtype::kI32, {c.out_channels});
   const TensorView scale = dense(o.scale.as<float>(), Dtype::kF32, {c.out_channels});
   const TensorView lut = dense(o.lut.as<uint8_t>(), dtype, {256});
-  const TensorView* inputs[] = {&x, &w, &bias, &scale, c.lut ? &lut : nullptr, c.add ? &residual : nullptr};
+  const auto indices = [](GuardedBuffer& memory, const std::vector<int32_t>& values) {
+    return dense(memory.as<int32_t>(), Dtype::kI32, {static_cast<int32_t>(values.size())});
+  };
+  const TensorView excess_start = indices(*o.excess_start, o.packed.excess_start);
+  const TensorView excess_group = indices(*o.excess_group, o.packed.excess_group);
+  const bool excess = !o.packed.excess_group.empty();
+  const TensorView* inputs[] = {&x,
+                                &w,
+                                &bias,
+                                &scale,
+                                c.lut ? &lut : nullptr,
+                                c.add ? &residual : nullptr,
+                                excess ? &excess_start : nullptr,
+                                excess ? &excess_group : nullptr};
   const TensorView* outputs[] = {&y};
   const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
   const void* attributes = c.depthwise ? static_cast<const void*>(&depthwise) : &o.attrs;
-  const OpArgs args{inputs, 6, outputs, 1, attributes};
+  const OpArgs args{inputs, c.depthwise ? 6 : 8, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
   return run_op(op, args, isa, threads);

@@ -23,6 +23,7 @@ struct ConvCase {
   int out_h = 0, out_w = 0;  // 0: as many as fit with the same pad on the other side
   int x_gap = 0, y_gap = 0;  // bytes between the channels of neighbouring pixels
   int nr = 16, kg = 2;       // packing; the scalar kernels take any
+  bool saturating_pairs = false;
   bool is_signed = false;
   bool lut = false, add = false, clamp = false;
   Values values = Values::kRandom;

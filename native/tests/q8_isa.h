@@ -13,7 +13,7 @@ namespace edgekit::test {
 struct Packing {
   Isa isa;
   int nr, kg;
-  bool is_signed;
+  bool is_signed, saturating_pairs;
 };
 
 inline bool can_run(Isa isa) {
@@ -26,9 +26,11 @@ inline bool can_run(Isa isa) {
 inline std::vector<Packing> runnable_packings() {
   std::vector<Packing> all;
   for (const IsaPacking& row : kIsaPacking) {
-    if (row.isa != Isa::kScalar) all.push_back({Isa::kScalar, row.q8_nr, row.q8_kg, row.activations_signed});
-    if (row.isa != Isa::kScalar && can_run(row.isa))
-      all.push_back({row.isa, row.q8_nr, row.q8_kg, row.activations_signed});
+    if (row.isa == Isa::kScalar) continue;
+    Packing packing{Isa::kScalar, row.q8_nr, row.q8_kg, row.activations_signed, row.saturating_pairs};
+    all.push_back(packing);
+    packing.isa = row.isa;
+    if (can_run(row.isa)) all.push_back(packing);
   }
   return all;
 }

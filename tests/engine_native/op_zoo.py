@@ -54,16 +54,16 @@ class _Zoo:
 
 def _conv_q8(z: _Zoo) -> bytes:
     x, residual, y = z.input("u8", *_IMAGE), z.input("u8", 1, 5, 6, 3), z.output("u8", 1, 5, 6, 3)
-    w, bias, scale = z.s8(1, 1, 18, 32), z.i32([5, -7, 9]), z.constant("f32", np.full(3, 0.001, np.float32))
+    w, bias, scale = z.s8(10, 64), z.i32([5, -7, 9]), z.constant("f32", np.full(3, 0.001, np.float32))
     adds = {"fuse_add": 1, "add_lhs_scale": 0.5, "add_rhs_scale": 0.5, "add_max": 255, "y_max": 255}
     table = z.constant("u8", INVERTED)
     return z.finish(
         "conv_q8",
-        (x, w, bias, scale, table, residual),
+        (x, w, bias, scale, table, residual, z.i32([0, 1]), z.i32([5])),
         (y,),
         groups=1,
         nr=16,
-        kg=2,
+        kg=4,
         x_zero=4,
         fuse_lut=1,
         **_WINDOW,

@@ -61,11 +61,24 @@ def inside_count(x: Array, y_shape: tuple[int, ...], a: Attrs) -> Array:
     return counts[0][:, None] * counts[1][None]
 
 
-def unpack(w: Array, channels_per_group: int, depth: int, kg: int) -> Array:
-    """Packed INT8 weights [groups, panels, depth groups, nr * kg] -> [groups, OCg, K]."""
+def with_excess(w: Array, starts: Array, depth_groups: Array, shape: tuple[int, int, int]) -> Array:
+    """Packed INT8 weights and their excess [rows, nr * kg] -> [groups, panels, depth groups, nr * kg], added up."""
+    groups, panels, count = shape
+    dense = np.zeros((groups * panels, count, w.shape[1]), np.int64)
+    for panel in range(groups * panels):
+        first = panel * count + starts[panel]
+        dense[panel] = w[first : first + count]
+        for i in range(starts[panel], starts[panel + 1]):
+            dense[panel, depth_groups[i]] += w[(panel + 1) * count + i]
+    return dense.reshape(*shape, -1)
+
+
+def unpack(w: Array, channels_per_group: int, runs: tuple[int, int], kg: int) -> Array:
+    """Packed INT8 weights [groups, panels, depth groups, nr * kg] -> [groups, OCg, K]; runs: how many, how long."""
     groups, panels, depth_groups, lanes = w.shape
     spread = w.reshape(groups, panels, depth_groups, lanes // kg, kg).transpose(0, 1, 3, 2, 4)
-    return spread.reshape(groups, panels * (lanes // kg), depth_groups * kg)[:, :channels_per_group, :depth]
+    padded = spread.reshape(groups, panels * (lanes // kg), runs[0], -1)
+    return padded[:, :channels_per_group, :, : runs[1]].reshape(groups, channels_per_group, -1)
 
 
 def finish_q8(acc: Array, inputs: list[Operand | None], y: Operand, a: Attrs) -> None:
@@ -88,8 +101,12 @@ def conv_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attr
     seen = taps(x, y.array.shape, a, a["x_zero"])
     n, out_h, out_w, kernel_h, kernel_w, channels = seen.shape
     seen = seen.reshape(n, out_h, out_w, kernel_h, kernel_w, groups, channels // groups)
-    depth = kernel_h * kernel_w * (channels // groups)
-    weights = unpack(w, out_channels // groups, depth, int(a["kg"]))
+    run = kernel_w * (channels // groups)
+    depth, kg = kernel_h * run, int(a["kg"])
+    if len(inputs) > 6 and inputs[6] is not None:
+        shape = (groups, -(-out_channels // groups // int(a["nr"])), kernel_h * -(-run // kg))
+        w = with_excess(w, inputs[6].array, inputs[7].array, shape)
+    weights = unpack(w, out_channels // groups, (kernel_h, run), kg)
     acc = np.empty((n, out_h, out_w, groups, out_channels // groups), np.int64)
     for group in range(groups):
         rows = seen[..., group, :].reshape(-1, depth).astype(np.float64)  # exact: sums stay below 2**53

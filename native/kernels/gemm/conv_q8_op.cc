@@ -10,6 +10,22 @@
 namespace edgekit {
 namespace {
 
+// Indices that the kernels follow: every start in order, every depth group one that there is.
+Status check_excess(const TensorView& starts, const TensorView& groups, int64_t depth_groups) {
+  if (starts.data == nullptr || groups.data == nullptr) return invalid("the excess of w is not a constant");
+  const int64_t panels = starts.dims[0] - 1;
+  EK_RETURN_IF_ERROR(expect_in_range("excess_start", starts.as<const int32_t>()[0], 0, 0));
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    const int32_t* start = starts.as<const int32_t>() + panel;
+    EK_RETURN_IF_ERROR(expect_in_range("excess_start", start[1], start[0], groups.dims[0]));
+  }
+  EK_RETURN_IF_ERROR(expect_in_range("excess_start", starts.as<const int32_t>()[panels], groups.dims[0], groups.dims[0]));
+  for (int64_t i = 0; i < groups.dims[0]; ++i) {
+    EK_RETURN_IF_ERROR(expect_in_range("excess_group", groups.as<const int32_t>()[i], 0, depth_groups - 1));
+  }
+  return Status::ok();
+}
+
 Status check_weights(const OpArgs& args) {
   const auto& a = args.attrs<ConvQ8Attrs>();
   const int64_t in_channels = args.in(0).dims[3];
@@ -20,12 +36,25 @@ Status check_weights(const OpArgs& args) {
                    static_cast<long long>(in_channels), static_cast<long long>(out_channels), a.groups);
   }
   EK_RETURN_IF_ERROR(expect_in_range("nr", a.nr, 1, kGemmQ8MostColumns));
-  EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 1, 16));
-  const int64_t depth = int64_t{a.kernel_h} * a.kernel_w * (in_channels / a.groups);
+  EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 1, kGemmQ8MostDepthGroup));
+  const int64_t depth_groups = conv_q8_source(args.in(0), args.out(0), a).depth_groups();
+  EK_RETURN_IF_ERROR(expect_in_range("depth groups", depth_groups, 1, INT32_MAX));
   const int64_t panels = (out_channels / a.groups + a.nr - 1) / a.nr;
-  const int64_t dims[4] = {a.groups, panels, (depth + a.kg - 1) / a.kg, int64_t{a.nr} * a.kg};
-  EK_RETURN_IF_ERROR(expect_dense("w", args.in(1), Dtype::kS8, dims, 4));
-  return expect_vector("bias", args.in(2), Dtype::kI32, out_channels);
+  const int64_t lanes = int64_t{a.nr} * a.kg;
+  EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, out_channels));
+  const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
+  const TensorView* excess_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
+  if (starts == nullptr && excess_groups == nullptr) {
+    const int64_t dims[4] = {a.groups, panels, depth_groups, lanes};
+    return expect_dense("w", args.in(1), Dtype::kS8, dims, 4);
+  }
+  if (starts == nullptr || excess_groups == nullptr) return invalid("excess_start and excess_group go together");
+  EK_RETURN_IF_ERROR(expect_vector("excess_start", *starts, Dtype::kI32, a.groups * panels + 1));
+  EK_RETURN_IF_ERROR(expect_rank("excess_group", *excess_groups, 1, 1));
+  EK_RETURN_IF_ERROR(expect_vector("excess_group", *excess_groups, Dtype::kI32, excess_groups->dims[0]));
+  EK_RETURN_IF_ERROR(check_excess(*starts, *excess_groups, depth_groups));
+  const int64_t dims[2] = {a.groups * panels * depth_groups + excess_groups->dims[0], lanes};
+  return expect_dense("w", args.in(1), Dtype::kS8, dims, 2);
 }
 
 RequantizeOperands requantize_operands(const OpArgs& args) {
@@ -57,7 +86,7 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const auto& requantize = *reinterpret_cast<const RequantizeQ8*>(context.state);
   const int64_t row_tiles = (plan.rows + plan.kernel->mr - 1) / plan.kernel->mr;
   const int64_t columns = plan.groups * plan.panels;
-  const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.depth) *
+  const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.row_bytes()) *
                       static_cast<double>(args.out(0).dims[3]);
   const double total_ns = macs * plan.kernel->mac_ns;
   // Rows are packed once a thread, weights are read once a thread: split the larger of the two.

@@ -5,30 +5,33 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/gemm/conv_q8_rows.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/op.h"
 
 namespace edgekit {
 
+// Weights beyond a panel's own depth groups (see conv_q8 in the schema); starts is null where there are none.
+struct ExcessQ8 {
+  const int32_t* starts;  // [panels + 1]
+  const int32_t* groups;  // the depth group of each
+  int64_t most;           // of one panel
+};
+
 struct ConvQ8Plan {
   const GemmQ8Kernel* kernel;
   ConvQ8Source source;
+  ExcessQ8 excess;
   int nr, kg;
   int64_t rows;  // output pixels
   int64_t groups;
   int64_t group_columns;  // output channels of one group
   int64_t panels;         // of one group
-  int64_t panel_bytes;
-  int64_t block_rows;    // rows packed at a time: a multiple of the kernel's mr
-  bool in_place;         // rows of x serve as rows of A, where reading to the padded depth stays inside x
-  size_t scratch_bytes;  // of one worker
+  int64_t block_rows;     // rows swept by a panel at a time: a multiple of the kernel's mr
+  size_t scratch_bytes;   // of one worker
 };
 
 ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa);
-
-struct Span {
-  int64_t begin, end;
-};
 
 struct ConvQ8Task {
   const ConvQ8Plan& plan;

@@ -1,4 +1,4 @@
-// The micro-kernels of INT8 products: a few rows of A times one panel of B, requantized into rows of y. One manifest
+// The micro-kernels of INT8 products: rows of A times one panel of B, requantized into rows of y. One manifest
 // (kernels.inc) names them all; declarations, dispatch, tests and benchmarks include it.
 #ifndef EDGEKIT_KERNELS_GEMM_GEMM_Q8_H_
 #define EDGEKIT_KERNELS_GEMM_GEMM_Q8_H_
@@ -6,22 +6,25 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/conv_q8_source.h"
 #include "kernels/requantize/requantize_q8.h"
 
 namespace edgekit {
 
 inline constexpr int kGemmQ8MostColumns = 256;  // the widest panel a program may have
+inline constexpr int kGemmQ8MostDepthGroup = 16;
 
-// One tile: rows x columns of y. Memory: a rows hold depth_groups * kg elements; b holds depth_groups * nr * kg values;
-// bias and scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing
-// needs an alignment. y may equal residual; nothing else may overlap y.
-struct GemmQ8Tile {
-  const void* const* a;  // [rows] packed (or, for one-byte elements, original) rows of A
-  const int8_t* b;
+// Rows x columns of y. Depth group g of row r is the kg bytes at a[r] + offsets[g]: the same offsets serve every row, so
+// that rows are windows of an image where they stand, or packed copies. b holds depth_groups * nr * kg values; bias and
+// scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing needs an
+// alignment. y may equal residual; nothing else may overlap y.
+struct GemmQ8Rows {
+  const uint8_t* const* a;  // [rows]
+  const int64_t* offsets;   // [depth_groups]
   int64_t depth_groups;
-  int rows;     // 1 to the kernel's mr
-  int columns;  // 1 to nr
+  int64_t quads;  // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
+  const int8_t* b;
+  int64_t rows;  // 1 or more; a kernel takes them mr at a time
+  int columns;   // 1 to nr
   const int32_t* bias;
   const float* scale;
   uint8_t* const* y;               // [rows] channel 0 of each output pixel
@@ -32,23 +35,15 @@ struct GemmQ8Tile {
   bool is_signed;  // s8 activations; for the scalar kernels, which take both
 };
 
-using GemmQ8TileFn = void (*)(const GemmQ8Tile&) noexcept;
-
-// Packs rows of A: `count` output rows from `first` on, each source.padded_depth elements, one after the other at out.
-// May write up to kPackSlackBytes behind the last.
-using PackRowsFn = void (*)(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count,
-                            void* out) noexcept;
-inline constexpr int kPackSlackBytes = 64;
+using GemmQ8Fn = void (*)(const GemmQ8Rows&) noexcept;
 
 struct GemmQ8Kernel {
   const char* name;
   Isa isa;
   Dtype activations;  // what x and y are
   int mr, nr, kg;     // nr, kg: 0 for any
-  int element_bytes;  // of packed A: 1 (then rows of x may be used in place) or 2 (i16)
   double mac_ns;      // rough cost of one multiply-accumulate, to decide on threads
-  GemmQ8TileFn tile;
-  PackRowsFn pack_rows;
+  GemmQ8Fn run;
 };
 
 // Every kernel of this build, whether or not this CPU can run it; scalar ones first.
@@ -63,10 +58,9 @@ GemmQ8Kernels gemm_q8_kernels();
 // The kernel for weights packed as (nr, kg): of `isa` if it has one for them, else scalar.
 const GemmQ8Kernel& select_gemm_q8(Isa isa, Dtype activations, int nr, int kg);
 
-#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, element_bytes, mac_ns)                                  \
-  namespace space {                                                                                                   \
-  void name(const GemmQ8Tile& tile) noexcept;                                                                         \
-  void pack_rows_##name(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count, void* out) noexcept; \
+#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, mac_ns) \
+  namespace space {                                                   \
+  void name(const GemmQ8Rows& rows) noexcept;                         \
   }
 #include "kernels/gemm/kernels.inc"
 #undef EK_GEMM_Q8

@@ -3,9 +3,8 @@
 #include <arm_neon.h>
 
 #include "kernels/gemm/gemm_q8.h"
-#include "kernels/gemm/pack_bytes.h"
-#include "kernels/gemm/pack_rows.h"
-#include "kernels/requantize/requantize_neon.h"
+#include "kernels/gemm/sweep_rows.h"
+#include "kernels/gemm/finish_rows_neon.h"
 
 namespace edgekit::neon_dotprod {
 namespace {
@@ -29,72 +28,47 @@ inline __attribute__((always_inline)) void multiply_lane(Sums<kRows>& sums, cons
 }
 
 template <int kRows>
-inline __attribute__((always_inline)) void multiply(const GemmQ8Tile& t, Sums<kRows>& sums) {
+inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first, Sums<kRows>& sums) {
   const int8_t* a[kRows];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    a[r] = static_cast<const int8_t*>(t.a[r]);
+    a[r] = reinterpret_cast<const int8_t*>(t.a[first + r]);
     sums.low[r] = vld1q_s32(t.bias);
     sums.high[r] = vld1q_s32(t.bias + 4);
   }
   const int8_t* b = t.b;
   int8x16_t rows[kRows];
-  int64_t group = 0;
-  for (; group + 4 <= t.depth_groups; group += 4, b += 128) {
+  const int64_t* offset = t.offsets;
+  const int64_t* end = t.offsets + 4 * t.quads;
+  for (; offset != end; offset += 4, b += 128) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) rows[r] = vld1q_s8(a[r] + 4 * group);
+    for (int r = 0; r < kRows; ++r) rows[r] = vld1q_s8(a[r] + *offset);
     multiply_lane<kRows, 0>(sums, rows, b);
     multiply_lane<kRows, 1>(sums, rows, b + 32);
     multiply_lane<kRows, 2>(sums, rows, b + 64);
     multiply_lane<kRows, 3>(sums, rows, b + 96);
   }
-  for (; group < t.depth_groups; ++group, b += 32) {
+  end = t.offsets + t.depth_groups;
+  for (; offset != end; ++offset, b += 32) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      rows[r] = vreinterpretq_s8_s32(vld1q_dup_s32(reinterpret_cast<const int32_t*>(a[r] + 4 * group)));
+      rows[r] = vreinterpretq_s8_s32(vld1q_dup_s32(reinterpret_cast<const int32_t*>(a[r] + *offset)));
     }
     multiply_lane<kRows, 0>(sums, rows, b);
   }
 }
 
-template <int kRows>
-void tile(const GemmQ8Tile& t) {
-  Sums<kRows> sums;
-  multiply<kRows>(t, sums);
-  const RequantizeQ8& p = *t.requantize;
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const int8x8_t bytes = neon::requantize_8(sums.low[r], sums.high[r], t.scale, p);
-    neon::finish_8(bytes, t.y[r] + t.channel, p.add ? t.residual[r] + t.channel : nullptr, 0, t.columns, p);
+struct Tile {
+  template <int kRows>
+  static void run(const GemmQ8Rows& t, int64_t first) {
+    Sums<kRows> sums;
+    multiply<kRows>(t, first, sums);
+    neon::finish_rows<kRows>(t, first, sums.low, sums.high);
   }
-}
+};
 
 }  // namespace
 
-void gemm_s8s8_8x8_neon_dotprod(const GemmQ8Tile& t) noexcept {
-  switch (t.rows) {
-    case 1:
-      return tile<1>(t);
-    case 2:
-      return tile<2>(t);
-    case 3:
-      return tile<3>(t);
-    case 4:
-      return tile<4>(t);
-    case 5:
-      return tile<5>(t);
-    case 6:
-      return tile<6>(t);
-    case 7:
-      return tile<7>(t);
-    default:
-      return tile<8>(t);
-  }
-}
-
-void pack_rows_gemm_s8s8_8x8_neon_dotprod(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count,
-                                          void* out) noexcept {
-  pack_rows<ByteCopy>(source, group, first, count, out);
-}
+void gemm_s8s8_8x8_neon_dotprod(const GemmQ8Rows& t) noexcept { sweep_rows<Tile, 8>(t); }
 
 }  // namespace edgekit::neon_dotprod

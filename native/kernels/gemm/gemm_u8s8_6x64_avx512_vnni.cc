@@ -3,31 +3,31 @@
 #include <cstring>
 
 #include "kernels/gemm/gemm_q8.h"
-#include "kernels/gemm/pack_bytes.h"
-#include "kernels/gemm/pack_rows.h"
+#include "kernels/gemm/sweep_rows.h"
 #include "kernels/requantize/requantize_avx512_vnni.h"
 
 namespace edgekit::avx512_vnni {
 namespace {
 
 template <int kRows>
-inline __attribute__((always_inline)) void multiply(const GemmQ8Tile& t, __m512i (&sums)[kRows][4]) {
-  const char* a[kRows];
+inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first, __m512i (&sums)[kRows][4]) {
+  const uint8_t* a[kRows];
 #pragma GCC unroll 6
   for (int r = 0; r < kRows; ++r) {
-    a[r] = static_cast<const char*>(t.a[r]);
+    a[r] = t.a[first + r];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) sums[r][i] = _mm512_loadu_si512(t.bias + 16 * i);
   }
   const int8_t* b = t.b;
-  for (int64_t group = 0; group < t.depth_groups; ++group, b += 256) {
+  const int64_t* end = t.offsets + t.depth_groups;
+  for (const int64_t* offset = t.offsets; offset != end; ++offset, b += 256) {
     __m512i columns[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) columns[i] = _mm512_loadu_si512(b + 64 * i);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       int32_t bits;
-      std::memcpy(&bits, a[r] + 4 * group, sizeof(bits));
+      std::memcpy(&bits, a[r] + *offset, sizeof(bits));
       const __m512i four = _mm512_set1_epi32(bits);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) dot_add(sums[r][i], four, columns[i]);
@@ -35,42 +35,25 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Tile& t, __m512i
   }
 }
 
-template <int kRows>
-void tile(const GemmQ8Tile& t) {
-  __m512i sums[kRows][4];
-  multiply<kRows>(t, sums);
-  const RequantizeQ8& p = *t.requantize;
-  const __mmask64 part = part_of_64(0, t.columns);
+struct Tile {
+  template <int kRows>
+  static void run(const GemmQ8Rows& t, int64_t first) {
+    __m512i sums[kRows][4];
+    multiply<kRows>(t, first, sums);
+    const RequantizeQ8& p = *t.requantize;
+    const __mmask64 part = part_of_64(0, t.columns);
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) {
-    const __m512i v[4] = {round_scaled(sums[r][0], t.scale, p), round_scaled(sums[r][1], t.scale + 16, p),
-                          round_scaled(sums[r][2], t.scale + 32, p), round_scaled(sums[r][3], t.scale + 48, p)};
-    finish_64(order_lanes(pack_lanes(v, p)), t.y[r] + t.channel, p.add ? t.residual[r] + t.channel : nullptr, part, p);
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i v[4] = {round_scaled(sums[r][0], t.scale, p), round_scaled(sums[r][1], t.scale + 16, p),
+                            round_scaled(sums[r][2], t.scale + 32, p), round_scaled(sums[r][3], t.scale + 48, p)};
+      finish_64(order_lanes(pack_lanes(v, p)), t.y[first + r] + t.channel,
+                p.add ? t.residual[first + r] + t.channel : nullptr, part, p);
+    }
   }
-}
+};
 
 }  // namespace
 
-void gemm_u8s8_6x64_avx512_vnni(const GemmQ8Tile& t) noexcept {
-  switch (t.rows) {
-    case 1:
-      return tile<1>(t);
-    case 2:
-      return tile<2>(t);
-    case 3:
-      return tile<3>(t);
-    case 4:
-      return tile<4>(t);
-    case 5:
-      return tile<5>(t);
-    default:
-      return tile<6>(t);
-  }
-}
-
-void pack_rows_gemm_u8s8_6x64_avx512_vnni(const ConvQ8Source& source, int64_t group, int64_t first, int64_t count,
-                                          void* out) noexcept {
-  pack_rows<ByteCopy>(source, group, first, count, out);
-}
+void gemm_u8s8_6x64_avx512_vnni(const GemmQ8Rows& t) noexcept { sweep_rows<Tile, 6>(t); }
 
 }  // namespace edgekit::avx512_vnni

@@ -1,0 +1,72 @@
+#include "kernels/gemm/conv_q8_rows.h"
+
+#include <algorithm>
+
+namespace edgekit {
+namespace {
+
+const uint8_t* pixel(const TensorView& view, const OutputCursor& at) {
+  return view.as<const uint8_t>() + at.n * view.strides[0] + at.oy * view.strides[1] + at.ox * view.strides[2];
+}
+
+// Walks neighbouring pixels of one output line.
+class LineWalk {
+ public:
+  LineWalk(const ConvQ8Images& images, int64_t group, const OutputCursor& at)
+      : a_(images.source.window_at(at.n, at.oy, at.ox, group)),
+        y_(const_cast<uint8_t*>(pixel(images.y, at))),
+        residual_(images.residual == nullptr ? nullptr : pixel(*images.residual, at)),
+        a_step_(images.source.stride_w * images.source.window.stride_w),
+        y_step_(images.y.strides[2]),
+        residual_step_(images.residual == nullptr ? 0 : images.residual->strides[2]) {}
+
+  const uint8_t* a() const { return a_; }
+
+  void put(const RowPointers& to, int64_t row, const uint8_t* a) {
+    to.a[row] = a;
+    to.y[row] = y_;
+    to.residual[row] = residual_;
+    a_ += a_step_;
+    y_ += y_step_;
+    residual_ += residual_step_;
+  }
+
+ private:
+  const uint8_t* a_;  // not read where the window leaves the image
+  uint8_t* y_;
+  const uint8_t* residual_;
+  const int64_t a_step_, y_step_, residual_step_;
+};
+
+// Pixels [at.ox, end) of a line; those in `inner` are direct where their reads stay below x's end.
+void provide_line(const ConvQ8Images& images, OutputCursor at, int64_t end, int64_t group, ConvQ8Rows& to) {
+  const ConvQ8Source& s = images.source;
+  const bool inner_line = at.oy >= images.inner_rows.begin && at.oy < images.inner_rows.end;
+  const Span inner = inner_line ? images.inner_columns : Span{0, 0};
+  LineWalk walk(images, group, at);
+  for (; at.ox < end; ++at.ox) {
+    if (at.ox >= inner.begin && at.ox < inner.end && s.end - walk.a() >= images.reach) {
+      walk.put(to.at, to.direct_count++, walk.a());
+      continue;
+    }
+    uint8_t* packed = to.packed + to.packed_count * s.row_bytes();
+    pack_window(s, group, at, packed);
+    walk.put(to.at, to.most - ++to.packed_count, packed);
+  }
+}
+
+}  // namespace
+
+void provide_rows(const ConvQ8Images& images, Span rows, int64_t group, ConvQ8Rows& to) {
+  const ConvQ8Source& s = images.source;
+  to.direct_count = to.packed_count = 0;
+  OutputCursor at(s, rows.begin);
+  for (int64_t row = rows.begin; row < rows.end;) {
+    const int64_t end = std::min<int64_t>(s.out_w, at.ox + (rows.end - row));
+    provide_line(images, at, end, group, to);
+    row += end - at.ox;
+    at.next_line(s);
+  }
+}
+
+}  // namespace edgekit

@@ -1,0 +1,72 @@
+"""Packed weights hold the weights: runs padded, pairs within their bound, the excess where it belongs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgekit.converters.lowering.packing import PackedConv, pack_conv_q8
+from edgekit.package.program_schema import program_schema
+from reference.program_image_ops import unpack, with_excess
+
+ISAS = [isa for isa in program_schema().packings if isa != "scalar"]
+SHAPES = [(16, 4, 1, 1), (24, 3, 3, 3), (7, 5, 2, 3), (33, 64, 1, 1), (4, 1, 1, 7)]
+
+
+def unpacked(packed: PackedConv, shape: tuple[int, ...], groups: int, isa: str) -> np.ndarray:
+    """[OC, ICg, KH, KW] back from what the kernels read."""
+    packing = program_schema().packings[isa]
+    out_channels, channels, kernel_h, kernel_w = shape
+    run = kernel_w * channels
+    w = packed.w.astype(np.int64)
+    if packed.excess_start is not None:
+        panels = -(-out_channels // groups // packing.nr_q8)
+        dims = (groups, panels, kernel_h * -(-run // packing.kg_q8))
+        w = with_excess(w, packed.excess_start, packed.excess_group, dims)
+    rows = unpack(w, out_channels // groups, (kernel_h, run), packing.kg_q8)
+    return np.moveaxis(rows.reshape(out_channels, kernel_h, kernel_w, channels), 3, 1)
+
+
+def weights(shape: tuple[int, ...], kind: str) -> np.ndarray:
+    rng = np.random.default_rng(sum(shape))
+    if kind == "extremes":
+        return rng.choice(np.array([-128, 127], np.int8), shape)
+    spread = {"bell": 32, "wide": 200, "narrow": 10}[kind]
+    return np.clip(rng.normal(0, spread, shape), -128, 127).astype(np.int8)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["bell", "wide", "narrow", "extremes"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_weights_come_back(isa: str, kind: str, shape: tuple[int, ...]) -> None:
+    w = weights(shape, kind)
+    packed = pack_conv_q8(w, 1, program_schema().packings[isa])
+    assert packed.w.dtype == np.int8
+    np.testing.assert_array_equal(unpacked(packed, shape, 1, isa), w)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_groups_come_back(isa: str) -> None:
+    w = weights((36, 5, 3, 3), "wide")
+    packed = pack_conv_q8(w, 3, program_schema().packings[isa])
+    np.testing.assert_array_equal(unpacked(packed, w.shape, 3, isa), w)
+
+
+@pytest.mark.parametrize("kind", ["bell", "wide", "extremes"])
+def test_no_pair_saturates(kind: str) -> None:
+    packed = pack_conv_q8(weights((48, 32, 3, 3), kind), 1, program_schema().packings["x86_avx2"])
+    assert packed.excess_start is not None
+    pairs = packed.w.reshape(-1, 2).astype(np.int64)
+    assert (np.maximum(pairs, 0).sum(1) * 255).max() <= 32767
+    assert (np.minimum(pairs, 0).sum(1) * 255).min() >= -32768
+
+
+def test_small_weights_have_no_excess() -> None:
+    packed = pack_conv_q8(weights((16, 32, 1, 1), "narrow"), 1, program_schema().packings["x86_avx2"])
+    assert packed.excess_start is None and packed.excess_group is None
+    assert packed.w.shape == (1, 1, 8, 64)
+
+
+@pytest.mark.parametrize("isa", [isa for isa in ISAS if isa != "x86_avx2"])
+def test_only_saturating_kernels_need_an_excess(isa: str) -> None:
+    assert pack_conv_q8(weights((16, 32, 1, 1), "extremes"), 1, program_schema().packings[isa]).excess_start is None
