@@ -126,7 +126,9 @@ def program_schema() -> ProgramSchema:
     raw = tomllib.loads(text)
     ops = {name: _signature(name, row) for name, row in raw["ops"].items()}
     packings = {
-        isa: Packing(row["q8"]["nr"], row["q8"]["kg"], row["f32"]["nr"], row["q8"]["act"], row["q8"]["saturating_pairs"])
+        isa: Packing(
+            row["q8"]["nr"], row["q8"]["kg"], row["f32"]["nr"], row["q8"]["act"], row["q8"]["saturating_pairs"]
+        )
         for isa, row in raw["isa_packing"].items()
     }
     form = raw["format"]

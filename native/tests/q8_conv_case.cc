@@ -57,8 +57,8 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w * (c.channels / c.groups),
-          c.nr,     c.kg,                      c.saturating_pairs};
+  return {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w * (c.channels / c.groups), c.nr,
+          c.kg,     c.saturating_pairs};
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.

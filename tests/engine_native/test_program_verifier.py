@@ -73,8 +73,8 @@ def _set_word(name: str, index: int, value: Any, dtype: str) -> Callable[[Editor
 # Tensors of inverter(): 0 x (f32, input), 1 q (u8, arena), 2 table (u8, constants), 3 y (u8, output).
 _BROKEN: dict[str, tuple[Callable[[Editor], None], str]] = {
     "magic": (_set("header", magic=0), "not an edgekit program"),
-    "newer major": (_set("header", major=2), "update edgekit"),
-    "older major": (_set("header", major=0), "convert the model anew"),
+    "newer major": (_set("header", major=program_schema().major + 1), "update edgekit"),
+    "older major": (_set("header", major=program_schema().major - 1), "convert the model anew"),
     "file size": (_set("header", file_bytes=10), "truncated or extended"),
     "unknown isa": (_set("header", isa=99), "unknown instruction set"),
     "header reserved": (_set("header", reserved=1), "reserved"),

@@ -19,7 +19,8 @@ Status check_excess(const TensorView& starts, const TensorView& groups, int64_t 
     const int32_t* start = starts.as<const int32_t>() + panel;
     EK_RETURN_IF_ERROR(expect_in_range("excess_start", start[1], start[0], groups.dims[0]));
   }
-  EK_RETURN_IF_ERROR(expect_in_range("excess_start", starts.as<const int32_t>()[panels], groups.dims[0], groups.dims[0]));
+  EK_RETURN_IF_ERROR(
+      expect_in_range("excess_start", starts.as<const int32_t>()[panels], groups.dims[0], groups.dims[0]));
   for (int64_t i = 0; i < groups.dims[0]; ++i) {
     EK_RETURN_IF_ERROR(expect_in_range("excess_group", groups.as<const int32_t>()[i], 0, depth_groups - 1));
   }

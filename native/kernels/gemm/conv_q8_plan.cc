@@ -5,8 +5,8 @@
 namespace edgekit {
 namespace {
 
-// As many rows as keep what a panel reads of A in about half of the level-2 cache's share, in equal blocks. The panel of
-// B that sweeps over them stays in level 1.
+// As many rows as keep what a panel reads of A in about half of the level-2 cache's share, in equal blocks. The panel
+// of B that sweeps over them stays in level 1.
 int64_t rows_of_block(const ConvQ8Plan& plan) {
   constexpr int64_t kBlockBytes = 48 * 1024;
   const int64_t mr = plan.kernel->mr;

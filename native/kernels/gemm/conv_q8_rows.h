@@ -17,8 +17,8 @@ struct RowPointers {
 
 // Rows of A, y and residual, direct ones from the front, packed ones from the back.
 struct ConvQ8Rows {
-  RowPointers at;        // room for `most` rows
-  uint8_t* packed;       // likewise
+  RowPointers at;   // room for `most` rows
+  uint8_t* packed;  // likewise
   int64_t most;
   int64_t direct_count;
   int64_t packed_count;  // the last ones of `at`
@@ -27,7 +27,7 @@ struct ConvQ8Rows {
 struct ConvQ8Images {
   const ConvQ8Source& source;
   const TensorView& y;
-  const TensorView* residual;  // null: none
+  const TensorView* residual;      // null: none
   Span inner_rows, inner_columns;  // empty: every row is packed
   int64_t reach;                   // bytes that a direct row reads from its start on
 };

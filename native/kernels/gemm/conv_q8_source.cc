@@ -79,8 +79,7 @@ int64_t ConvQ8Source::direct_offsets(int64_t* offsets) const {
   for (int64_t ky = 0; ky < window.kernel_h; ++ky) {
     for (int64_t group = 0; group < run_groups; ++group, ++offsets) {
       const int64_t byte = group * kg;
-      const int64_t in_run =
-          joined ? byte : byte / channels * window.dilation_w * stride_w + byte % channels;
+      const int64_t in_run = joined ? byte : byte / channels * window.dilation_w * stride_w + byte % channels;
       *offsets = ky * window.dilation_h * stride_h + in_run;
       reach = std::max(reach, *offsets + kg);
     }

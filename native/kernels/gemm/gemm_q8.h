@@ -13,9 +13,9 @@ namespace edgekit {
 inline constexpr int kGemmQ8MostColumns = 256;  // the widest panel a program may have
 inline constexpr int kGemmQ8MostDepthGroup = 16;
 
-// Rows x columns of y. Depth group g of row r is the kg bytes at a[r] + offsets[g]: the same offsets serve every row, so
-// that rows are windows of an image where they stand, or packed copies. b holds depth_groups * nr * kg values; bias and
-// scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing needs an
+// Rows x columns of y. Depth group g of row r is the kg bytes at a[r] + offsets[g]: the same offsets serve every row,
+// so that rows are windows of an image where they stand, or packed copies. b holds depth_groups * nr * kg values; bias
+// and scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing needs an
 // alignment. y may equal residual; nothing else may overlap y.
 struct GemmQ8Rows {
   const uint8_t* const* a;  // [rows]

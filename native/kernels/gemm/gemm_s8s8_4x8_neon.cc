@@ -3,9 +3,9 @@
 // overflow.
 #include <arm_neon.h>
 
+#include "kernels/gemm/finish_rows_neon.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/gemm/sweep_rows.h"
-#include "kernels/gemm/finish_rows_neon.h"
 
 namespace edgekit::neon {
 namespace {
@@ -36,8 +36,10 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
 }
 
 struct Tile {
+  const GemmQ8Rows& t;
+
   template <int kRows>
-  static void run(const GemmQ8Rows& t, int64_t first) {
+  void run(int64_t first) const {
     int32x4_t low[kRows], high[kRows];
     multiply<kRows>(t, first, low, high);
     finish_rows<kRows>(t, first, low, high);
@@ -46,6 +48,6 @@ struct Tile {
 
 }  // namespace
 
-void gemm_s8s8_4x8_neon(const GemmQ8Rows& t) noexcept { sweep_rows<Tile, 4>(t); }
+void gemm_s8s8_4x8_neon(const GemmQ8Rows& t) noexcept { sweep_rows<4>(Tile{t}, t.rows); }
 
 }  // namespace edgekit::neon

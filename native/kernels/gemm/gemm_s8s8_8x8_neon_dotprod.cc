@@ -2,9 +2,9 @@
 // one row. 16 accumulators, 8 of A and 2 to 4 of B fit the 32 registers.
 #include <arm_neon.h>
 
+#include "kernels/gemm/finish_rows_neon.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/gemm/sweep_rows.h"
-#include "kernels/gemm/finish_rows_neon.h"
 
 namespace edgekit::neon_dotprod {
 namespace {
@@ -59,8 +59,10 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
 }
 
 struct Tile {
+  const GemmQ8Rows& t;
+
   template <int kRows>
-  static void run(const GemmQ8Rows& t, int64_t first) {
+  void run(int64_t first) const {
     Sums<kRows> sums;
     multiply<kRows>(t, first, sums);
     neon::finish_rows<kRows>(t, first, sums.low, sums.high);
@@ -69,6 +71,6 @@ struct Tile {
 
 }  // namespace
 
-void gemm_s8s8_8x8_neon_dotprod(const GemmQ8Rows& t) noexcept { sweep_rows<Tile, 8>(t); }
+void gemm_s8s8_8x8_neon_dotprod(const GemmQ8Rows& t) noexcept { sweep_rows<8>(Tile{t}, t.rows); }
 
 }  // namespace edgekit::neon_dotprod

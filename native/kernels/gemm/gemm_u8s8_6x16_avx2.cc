@@ -5,9 +5,9 @@
 
 #include <cstring>
 
+#include "kernels/gemm/finish_rows_avx2.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/gemm/sweep_rows.h"
-#include "kernels/requantize/requantize_avx2.h"
 
 namespace edgekit::avx2 {
 namespace {
@@ -32,7 +32,8 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
   for (int r = 0; r < kRows; ++r) {
     a[r] = t.a[first + r];
 #pragma GCC unroll 2
-    for (int i = 0; i < kVectors; ++i) sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
+    for (int i = 0; i < kVectors; ++i)
+      sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
   }
   const __m256i ones = _mm256_set1_epi16(1);
   const int8_t* b = t.b;
@@ -49,52 +50,31 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
   }
 }
 
-// Four vectors of sums to the bytes of y before any residual: 16 columns of two rows, or 8 of four.
-template <int kVectors>
-inline __attribute__((always_inline)) __m256i requantize(const GemmQ8Rows& t, const __m256i (&sums)[4]) {
-  const RequantizeQ8& p = *t.requantize;
-  const __m256 low = _mm256_loadu_ps(t.scale);
-  const __m256 high = kVectors == 2 ? _mm256_loadu_ps(t.scale + 8) : low;
-  __m256i bytes = pack_pair(round_scaled(sums[0], low, p), round_scaled(sums[1], high, p),
-                            round_scaled(sums[2], low, p), round_scaled(sums[3], high, p), p);
-  if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
-  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
-inline void store_row(const GemmQ8Rows& t, int64_t row, __m128i bytes) {
-  const RequantizeQ8& p = *t.requantize;
-  finish_16(bytes, {t.y[row] + t.channel, p.add ? t.residual[row] + t.channel : nullptr}, 0, t.columns, p);
-}
-
-template <int kVectors>
+template <int kVectors, Finish kFinish>
 struct Tile {
+  const GemmQ8Rows& t;
+  const FinishConstants constants;
+
+  explicit Tile(const GemmQ8Rows& rows) : t(rows), constants(rows) {}
+
   template <int kRows>
-  static void run(const GemmQ8Rows& t, int64_t first) {
+  void run(int64_t first) const {
     __m256i sums[kRows][kVectors];
     multiply<kRows, kVectors>(t, first, sums);
-    constexpr int kStep = 4 / kVectors;
-#pragma GCC unroll 3
-    for (int r = 0; r < kRows; r += kStep) {
-      __m256i four[4];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) four[i] = sums[r + i / kVectors < kRows ? r + i / kVectors : r][i % kVectors];
-      const __m256i bytes = requantize<kVectors>(t, four);
-      const __m128i halves[2] = {_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)};
-#pragma GCC unroll 4
-      for (int i = 0; i < kStep; ++i) {
-        if (r + i >= kRows) break;
-        const __m128i half = halves[i * kVectors / 2];
-        store_row(t, first + r + i, kVectors == 1 && i % 2 == 1 ? _mm_unpackhi_epi64(half, half) : half);
-      }
-    }
+    finish_rows<kRows, kVectors, kFinish>(t, constants, first, sums);
   }
 };
 
+template <int kVectors>
+void sweep(const GemmQ8Rows& t) {
+  const Finish finish = finish_of(t);
+  if (finish == Finish::kPlain) return sweep_rows<6>(Tile<kVectors, Finish::kPlain>(t), t.rows);
+  if (finish == Finish::kTable) return sweep_rows<6>(Tile<kVectors, Finish::kTable>(t), t.rows);
+  sweep_rows<6>(Tile<kVectors, Finish::kAny>(t), t.rows);
+}
+
 }  // namespace
 
-void gemm_u8s8_6x16_avx2(const GemmQ8Rows& t) noexcept {
-  if (t.columns <= 8) return sweep_rows<Tile<1>, 6>(t);
-  sweep_rows<Tile<2>, 6>(t);
-}
+void gemm_u8s8_6x16_avx2(const GemmQ8Rows& t) noexcept { t.columns > 8 ? sweep<2>(t) : sweep<1>(t); }
 
 }  // namespace edgekit::avx2

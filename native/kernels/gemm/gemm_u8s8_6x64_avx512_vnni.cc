@@ -36,8 +36,10 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
 }
 
 struct Tile {
+  const GemmQ8Rows& t;
+
   template <int kRows>
-  static void run(const GemmQ8Rows& t, int64_t first) {
+  void run(int64_t first) const {
     __m512i sums[kRows][4];
     multiply<kRows>(t, first, sums);
     const RequantizeQ8& p = *t.requantize;
@@ -54,6 +56,6 @@ struct Tile {
 
 }  // namespace
 
-void gemm_u8s8_6x64_avx512_vnni(const GemmQ8Rows& t) noexcept { sweep_rows<Tile, 6>(t); }
+void gemm_u8s8_6x64_avx512_vnni(const GemmQ8Rows& t) noexcept { sweep_rows<6>(Tile{t}, t.rows); }
 
 }  // namespace edgekit::avx512_vnni

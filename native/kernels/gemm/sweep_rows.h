@@ -1,24 +1,24 @@
-// Walks a kernel's tile over rows. Tile is a type of the kernel's own file, with `static void run<kRows>(rows, first)`,
-// so that each instruction set keeps its own copy of this.
+// Walks a kernel's tile over rows. Tile is a type of the kernel's own file, with `void run<kRows>(first)`, so that each
+// instruction set keeps its own copy of this.
 #ifndef EDGEKIT_KERNELS_GEMM_SWEEP_ROWS_H_
 #define EDGEKIT_KERNELS_GEMM_SWEEP_ROWS_H_
 
-#include "kernels/gemm/gemm_q8.h"
+#include <cstdint>
 
 namespace edgekit {
 
 // The last rows, 1 to kMost of them.
-template <typename Tile, int kMost>
-inline void run_last_rows(const GemmQ8Rows& t, int64_t first) {
-  if (t.rows - first == kMost) return Tile::template run<kMost>(t, first);
-  if constexpr (kMost > 1) run_last_rows<Tile, kMost - 1>(t, first);
+template <int kMost, typename Tile>
+inline void run_last_rows(const Tile& tile, int64_t first, int64_t rows) {
+  if (rows - first == kMost) return tile.template run<kMost>(first);
+  if constexpr (kMost > 1) run_last_rows<kMost - 1>(tile, first, rows);
 }
 
-template <typename Tile, int kMostRows>
-inline void sweep_rows(const GemmQ8Rows& t) {
+template <int kMostRows, typename Tile>
+inline void sweep_rows(const Tile& tile, int64_t rows) {
   int64_t first = 0;
-  for (; first + kMostRows <= t.rows; first += kMostRows) Tile::template run<kMostRows>(t, first);
-  if (first < t.rows) run_last_rows<Tile, kMostRows - 1>(t, first);
+  for (; first + kMostRows <= rows; first += kMostRows) tile.template run<kMostRows>(first);
+  if (first < rows) run_last_rows<kMostRows - 1>(tile, first, rows);
 }
 
 }  // namespace edgekit

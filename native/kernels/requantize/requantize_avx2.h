@@ -33,23 +33,38 @@ inline __m256i pack_pair(__m256i a_low, __m256i a_high, __m256i b_low, __m256i b
                          _mm256_set1_epi8(static_cast<char>(p.y_max)));
 }
 
-// 32 look-ups. Of the 8 steps of a half, those up to the index's upper nibble apply: the index less 16 a step is then
-// not yet negative, and vpshufb gives 0 where it is. Steps are differences, so their exclusive or is the entry.
-inline __m256i look_up(__m256i index, const uint8_t (&steps)[256]) {
-  __m256i lower = index;
-  __m256i upper = _mm256_xor_si256(index, _mm256_set1_epi8(-128));
-  __m256i entry = _mm256_setzero_si256();
+// 32 look-ups a vector. Of the 8 steps of a half, those up to the index's upper nibble apply: the index less 16 a step
+// is then not yet negative, and vpshufb gives 0 where it is. Steps are differences, so their exclusive or is the entry.
+template <int kCount>
+inline __attribute__((always_inline)) void look_up_each(__m256i (&bytes)[kCount], const uint8_t (&steps)[256]) {
+  __m256i upper[kCount], entry[kCount];
+#pragma GCC unroll 3
+  for (int n = 0; n < kCount; ++n) {
+    upper[n] = _mm256_xor_si256(bytes[n], _mm256_set1_epi8(-128));
+    entry[n] = _mm256_setzero_si256();
+  }
   const __m256i sixteen = _mm256_set1_epi8(16);
+#pragma GCC unroll 1
   for (int i = 0; i < 8; ++i) {
     const auto* at = reinterpret_cast<const __m128i*>(steps + 16 * i);
     const __m256i low_step = _mm256_broadcastsi128_si256(_mm_loadu_si128(at));
     const __m256i high_step = _mm256_broadcastsi128_si256(_mm_loadu_si128(at + 8));
-    entry = _mm256_xor_si256(entry, _mm256_shuffle_epi8(low_step, lower));
-    entry = _mm256_xor_si256(entry, _mm256_shuffle_epi8(high_step, upper));
-    lower = _mm256_subs_epi8(lower, sixteen);
-    upper = _mm256_subs_epi8(upper, sixteen);
+#pragma GCC unroll 3
+    for (int n = 0; n < kCount; ++n) {
+      entry[n] = _mm256_xor_si256(entry[n], _mm256_shuffle_epi8(low_step, bytes[n]));
+      entry[n] = _mm256_xor_si256(entry[n], _mm256_shuffle_epi8(high_step, upper[n]));
+      bytes[n] = _mm256_subs_epi8(bytes[n], sixteen);
+      upper[n] = _mm256_subs_epi8(upper[n], sixteen);
+    }
   }
-  return entry;
+#pragma GCC unroll 3
+  for (int n = 0; n < kCount; ++n) bytes[n] = entry[n];
+}
+
+inline __m256i look_up(__m256i index, const uint8_t (&steps)[256]) {
+  __m256i bytes[1] = {index};
+  look_up_each(bytes, steps);
+  return bytes[0];
 }
 
 // Eight bytes less a zero point, scaled.
