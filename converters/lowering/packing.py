@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from edgekit.package.program_schema import Packing
 
-
 PAIR_BOUND = 128  # of the positive, and of the negative, weights of a pair: 255 * 128 fits 16 bits
 
 
@@ -55,13 +54,14 @@ def _split_pairs(dense: NDArray[np.int8]) -> PackedConv:
     pairs = dense.reshape(-1, 2).astype(np.int16)
     total = pairs.sum(1)
     same_sign = (pairs[:, 0] > 0) == (pairs[:, 1] > 0)
-    beyond = np.where(same_sign, total - np.clip(total, -PAIR_BOUND, PAIR_BOUND), 0)
-    excess = np.stack([np.zeros_like(beyond), beyond], 1).astype(np.int8).reshape(dense.shape)
+    over = np.where(same_sign, total - np.clip(total, -PAIR_BOUND, PAIR_BOUND), 0)
+    excess = np.stack([np.zeros_like(over), over], 1).astype(np.int8).reshape(dense.shape)
     has_excess = excess.any(3).reshape(-1, dense.shape[2])
     if not has_excess.any():
         return PackedConv(dense)
-    kept, excess = (part.reshape(*has_excess.shape, -1) for part in (dense - excess, excess))
-    rows = [part for panel, moved in enumerate(has_excess) for part in (kept[panel], excess[panel][moved])]
+    kept = (dense - excess).reshape(*has_excess.shape, -1)
+    beyond = excess.reshape(kept.shape)
+    rows = [part for panel, moved in enumerate(has_excess) for part in (kept[panel], beyond[panel][moved])]
     starts = np.concatenate([[0], np.cumsum(has_excess.sum(1))]).astype(np.int32)
     return PackedConv(np.concatenate(rows), starts, np.nonzero(has_excess)[1].astype(np.int32))
 

@@ -110,10 +110,9 @@ def packing(schema: dict[str, Any]) -> list[str]:
     ]
     for name, row in schema["isa_packing"].items():
         signed = str(row["q8"]["act"] == "s8").lower()
-        pairs = str(row["q8"]["saturating_pairs"]).lower()
-        rows.append(
-            f"    {{Isa::k{pascal(name)}, {row['q8']['nr']}, {row['q8']['kg']}, {signed}, {pairs}, {row['f32']['nr']}}},"
-        )
+        q8 = row["q8"]
+        pairs = str(q8["saturating_pairs"]).lower()
+        rows.append(f"    {{Isa::k{pascal(name)}, {q8['nr']}, {q8['kg']}, {signed}, {pairs}, {row['f32']['nr']}}},")
     return [*rows, "};"]
 
 

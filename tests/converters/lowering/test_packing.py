@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.program_image_ops import unpack, with_excess
 
 from edgekit.converters.lowering.packing import PackedConv, pack_conv_q8
 from edgekit.package.program_schema import program_schema
-from reference.program_image_ops import unpack, with_excess
 
 ISAS = [isa for isa in program_schema().packings if isa != "scalar"]
 SHAPES = [(16, 4, 1, 1), (24, 3, 3, 3), (7, 5, 2, 3), (33, 64, 1, 1), (4, 1, 1, 7)]
