@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from edgekit.errors import MissingDependencyError, UnsupportedError
+from edgekit.telemetry import withhold_openvino_telemetry
 
 
 def emit_openvino(onnx_model: bytes) -> dict[str, bytes]:
@@ -21,6 +22,7 @@ def emit_openvino(onnx_model: bytes) -> dict[str, bytes]:
         MissingDependencyError: openvino is not installed.
         UnsupportedError: OpenVINO can't read the model.
     """
+    withhold_openvino_telemetry()
     try:
         import openvino
     except ImportError as error:

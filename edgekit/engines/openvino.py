@@ -18,6 +18,7 @@ from edgekit.engines.library import import_library
 from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError
 from edgekit.package.manifest import Variant
 from edgekit.package.specs import TensorSpec
+from edgekit.telemetry import withhold_openvino_telemetry
 
 
 class OpenVinoEngine:
@@ -157,6 +158,7 @@ class OpenVinoSession:
 
 @functools.cache
 def _library() -> ModuleType:
+    withhold_openvino_telemetry()
     return import_library("openvino", "openvino")
 
 

@@ -2,9 +2,6 @@
 
 #include <pthread.h>
 #include <unistd.h>
-#if __has_include(<execinfo.h>)
-#include <execinfo.h>
-#endif
 
 #include <atomic>
 #include <chrono>
@@ -33,16 +30,6 @@ void begin_exit() {
   PyEval_RestoreThread(state);
 }
 
-// CPython ends daemon threads that wait for the GIL at exit with pthread_exit. The first pthread_exit of a process makes
-// glibc load libgcc_s; doing that while the exiting thread unloads libraries (OpenVINO's plug-ins) ends the process with
-// "Inconsistency detected by ld.so". backtrace() makes glibc load it now.
-void load_unwinder() {
-#if __has_include(<execinfo.h>)
-  void* frame = nullptr;
-  backtrace(&frame, 1);
-#endif
-}
-
 }  // namespace
 
 ReleasedGil::~ReleasedGil() {
@@ -56,7 +43,6 @@ ReleasedGil::~ReleasedGil() {
 }
 
 void register_exit_hook() {
-  load_unwinder();
   py::module_::import("atexit").attr("register")(py::cpp_function(begin_exit));
   // A forked child has no other threads: those that were on their way to the GIL will never arrive in it.
   pthread_atfork(nullptr, nullptr, [] { returning = 0; });

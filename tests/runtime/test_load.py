@@ -229,7 +229,6 @@ def test_use_after_close(path):
         model.run(small_feeds())
 
 
-@pytest.mark.nightly  # 1 of about 40 runs failed on a busy machine; why is not known yet
 def test_leaving_with_a_run_in_progress_ends_cleanly(path):
     """Models are drained at interpreter exit: a daemon thread inside the engine must not abort the process."""
     script = f"""
@@ -250,6 +249,25 @@ thread.start()
     for engine in ("onnxruntime", "openvino"):
         ran = subprocess.run([sys.executable, "-c", script, engine], cwd=sys.prefix, capture_output=True, text=True)
         assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "use", ["edgekit.load(sys.argv[1], engine='openvino').close()", "emit_openvino(open(sys.argv[2], 'rb').read())"]
+)
+def test_openvino_is_used_without_its_telemetry(path, tmp_path, use):
+    """It forks this process; in the middle of a dlopen() of another thread that ends with a complaint of ld.so."""
+    (tmp_path / "model.onnx").write_bytes(small_network().SerializeToString())
+    script = f"""
+import os, sys
+os.register_at_fork(before=lambda: print("forked"))
+import edgekit
+from edgekit.converters.emitters.openvino_ir import emit_openvino
+{use}
+print(sys.modules["openvino_telemetry"])
+"""
+    command = [sys.executable, "-c", script, str(path), str(tmp_path / "model.onnx")]
+    ran = subprocess.run(command, cwd=sys.prefix, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "None\n", "")
 
 
 def test_manifest_is_the_one_in_the_file(path):
