@@ -9,10 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from edgekit.runtime.load import load
-from edgekit.runtime.model import Model
-
 if TYPE_CHECKING:
+    from edgekit.runtime.load import load
+    from edgekit.runtime.model import Model
     from edgekit.target import load_profile
 
 __version__ = "0.1.0"
@@ -20,6 +19,8 @@ __version__ = "0.1.0"
 __all__ = ["Model", "__version__", "load", "load_profile"]
 
 _LAZY = {
+    "load": "edgekit.runtime.load",
+    "Model": "edgekit.runtime.model",
     "load_profile": "edgekit.target",
 }
 
@@ -34,3 +35,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
+
+
+for _name in ("load", "Model"):  # by name, not by statement: modules below runtime import this package too
+    __getattr__(_name)

@@ -262,12 +262,12 @@ class FramePipeline:
 
     def take_result(
         self, timeout_s: float
-    ) -> tuple[dict[str, NDArray[Any]], Any, int, int, int, int, int, int] | Literal[False] | None:
+    ) -> tuple[dict[str, NDArray[Any]], Any, tuple[int, int, int, int, int], int] | Literal[False] | None:
         """Waits for the next finished frame without the GIL.
 
         Returns:
-            (outputs, token, times of push, begin and end of preprocessing, begin and end of inference on the monotonic
-            clock in ns, frames dropped before it), the outputs being the caller's; False when none came in time; None
+            (outputs, token, (times of push, begin and end of preprocessing, begin and end of inference on the monotonic
+            clock in ns), frames dropped before it), the outputs being the caller's; False when none came in time; None
             at the end.
 
         Raises:

@@ -13,4 +13,5 @@ def withhold_openvino_telemetry() -> None:
     line of ld.so on our standard error. Where the application has imported either already, nothing is changed.
     """
     if "openvino" not in sys.modules:
-        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] - None: can't be imported
+        # None means that it can't be imported; the type of sys.modules does not know that.
+        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]

@@ -143,11 +143,11 @@ class NativeSession:
 
     def core_session(self) -> _native.Session | None:
         """The core's own session, for a pipeline that holds this one; None when it is not all of the model."""
-        (part, *others) = self._parts
-        whole = not others and isinstance(part, _NativePartSession)
-        if not whole or {spec.name for spec in self._model.outputs} != set(part.model.part.outputs):
+        part, *others = self._parts
+        if others or not isinstance(part, _NativePartSession):
             return None
-        return part.session
+        whole = {spec.name for spec in self._model.outputs} == set(part.model.part.outputs)
+        return part.session if whole else None
 
     def check_open(self) -> None:
         """Refuses use after the session or its model was closed, and in a forked child.

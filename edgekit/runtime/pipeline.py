@@ -221,11 +221,10 @@ class Stream:
     def _infer(self) -> None:
         try:
             with self._open_session() as session:
-                core = session.core_session() if isinstance(session, NativeSession) else None
-                if core is None:
-                    self._pump(session)
-                else:
+                if isinstance(session, NativeSession) and (core := session.core_session()) is not None:
                     self._infer_in_core(session, core)
+                else:
+                    self._pump(session)
         except Closed:
             raise
         except BaseException as error:
@@ -247,8 +246,8 @@ class Stream:
             session.check_open()
             if done is False:
                 continue
-            outputs, (frame, transform), pushed_ns, *times_ns, dropped = done
-            self._finish(_Prepared(frame, transform, outputs, _stage_ms(frame, pushed_ns, *times_ns), dropped))
+            outputs, (frame, transform), times_ns, dropped = done
+            self._finish(_Prepared(frame, transform, outputs, _stage_ms(frame, times_ns), dropped))
 
     def _run(
         self,
@@ -266,7 +265,9 @@ class Stream:
             outputs = session.run({self._task.input_name: feed})
         finally:
             self._native.release(slot)
-        stage_ms = _stage_ms(frame, *times_ns, start_ns, time.monotonic_ns())
+        pushed_ns, prepare_ns, prepared_ns = times_ns
+        passed_ns = (pushed_ns, prepare_ns, prepared_ns, start_ns, time.monotonic_ns())
+        stage_ms = _stage_ms(frame, passed_ns)
         return _Prepared(frame, transform, outputs, stage_ms, dropped)
 
     def _postprocess(self) -> None:
@@ -283,10 +284,9 @@ class Stream:
         self._results.put(StreamResult(item.frame, result, item.transform, stage_ms, dropped=item.dropped))
 
 
-def _stage_ms(
-    frame: Frame, pushed_ns: int, prepare_ns: int, prepared_ns: int, infer_ns: int, inferred_ns: int
-) -> dict[str, float]:
-    """Milliseconds by stage from the times at which a frame passed them."""
+def _stage_ms(frame: Frame, passed_ns: tuple[int, int, int, int, int]) -> dict[str, float]:
+    """Milliseconds by stage from the times at which a frame was pushed, and prepared and inferred from and to."""
+    pushed_ns, prepare_ns, prepared_ns, infer_ns, inferred_ns = passed_ns
     return {
         "capture": (pushed_ns - frame.timestamp_ns) / 1e6 if frame.timestamp_ns else 0.0,
         "preprocess": (prepared_ns - prepare_ns) / 1e6,

@@ -86,7 +86,7 @@ class PyFramePipeline {
     stage_ = std::make_unique<InferStage>(*pipeline_, session.cast<PySession&>().session(), kFinishedFrames);
   }
 
-  // (outputs, token, pushed_ns, preprocess begin and end, inference begin and end, dropped), False when none came in
+  // (outputs, token, (pushed_ns, preprocess begin and end, inference begin and end), dropped), False when none came in
   // time, None at the end.
   py::object take_result(double timeout_s) {
     if (stage_ == nullptr) throw py::value_error("infer_with() comes first");
@@ -109,8 +109,9 @@ class PyFramePipeline {
     const size_t plan = done.frame.plan;
     const py::dict outputs =
         session.view_outputs(plan, data, InferStage::offsets(session.session().program().plans()[plan]), base);
-    return py::make_tuple(outputs, owner[0], done.frame.pushed_ns, done.frame.preprocess_begin_ns,
-                          done.frame.preprocess_end_ns, done.begin_ns, done.end_ns, done.dropped);
+    const py::tuple times = py::make_tuple(done.frame.pushed_ns, done.frame.preprocess_begin_ns,
+                                           done.frame.preprocess_end_ns, done.begin_ns, done.end_ns);
+    return py::make_tuple(outputs, owner[0], times, done.dropped);
   }
 
   void close() {

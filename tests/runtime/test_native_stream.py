@@ -203,7 +203,8 @@ def test_many_streams_leave_nothing_behind(model):
     for number in range(200):
         numbers.append(number)
         once()
-    assert len(list(Path("/proc/self/task").iterdir())) <= tasks
+    # A thread that was joined may still be on its way out; 200 streams that leak one each can't hide behind ten.
+    assert len(list(Path("/proc/self/task").iterdir())) <= tasks + 10
     assert len(list(descriptors.iterdir())) <= files
 
 
