@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from hot_loops import HotLoop, compiled, hot_loops
 
 from native import building
 
@@ -16,39 +16,25 @@ X86_SPILL = re.compile(r"(?=.*\([^)]*%r[sb]p[^)]*\))(?=.*%[xyz]mm)")
 ARM_SPILL = re.compile(r"\b(?:ldr|str|ldp|stp)\s+(?:q|d)\d+.*\[(?:sp|x29)")
 
 
-def disassemble(objdump: str, file: Path) -> list[tuple[int, str]]:
-    """Address and text of each instruction."""
-    text = subprocess.run([objdump, "-d", "--no-show-raw-insn", str(file)], capture_output=True, text=True, check=True)
-    rows = re.findall(r"^\s*([0-9a-f]+):\s+(.*)$", text.stdout, re.MULTILINE)
-    return [(int(address, 16), instruction) for address, instruction in rows]
-
-
-def loops(code: list[tuple[int, str]]) -> list[list[str]]:
-    """The bodies of innermost loops: from a backward jump's target to the jump."""
-    spans = []
-    for address, instruction in code:
-        jump = re.match(r"(?:j\w+|b\.\w+|cbnz|cbz)\s+(?:[xw]\d+,\s*)?([0-9a-f]+)\b", instruction)
-        if jump and int(jump[1], 16) < address:
-            spans.append((int(jump[1], 16), address))
-    inner = [s for s in spans if not any(o != s and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
-    return [[text for address, text in code if first <= address <= last] for first, last in inner]
-
-
-def object_file(build: Path, source: str) -> Path:
-    """The compiled object of a kernel source."""
-    found = [p for p in build.rglob(f"{source}.o") if "edgekit_core" in str(p)]
-    assert len(found) == 1, found
-    return found[0]
+def multiplying_loops(objdump: str, build: Path, source: str, multiply: str) -> list[HotLoop]:
+    if shutil.which(objdump) is None:
+        pytest.skip(f"{objdump} is not installed")
+    building.build(build, ["edgekit_core"])
+    return [loop for loop in hot_loops(objdump, compiled(build, source)) if loop.count(multiply)]
 
 
 def check(objdump: str, build: Path, source: str, multiply: str, most: int, spill: re.Pattern[str]) -> None:
     """Fails unless the tallest tile's loop holds `most` multiplications and no loop with any spills."""
-    if shutil.which(objdump) is None:
-        pytest.skip(f"{objdump} is not installed")
-    building.build(build, ["edgekit_core"])
-    bodies = [b for b in loops(disassemble(objdump, object_file(build, source))) if any(multiply in i for i in b)]
-    assert max(sum(multiply in i for i in body) for body in bodies) >= most
-    assert [i for body in bodies for i in body if spill.search(i)] == []
+    loops = multiplying_loops(objdump, build, source, multiply)
+    assert max(loop.count(multiply) for loop in loops) >= most
+    assert [i for loop in loops for i in loop.body if spill.search(i)] == []
+
+
+def check_window(objdump: str, build: Path, source: str, multiply: str, window: str, spill: re.Pattern[str]) -> None:
+    """Fails unless the inner loop of a depthwise window, two output rows at a time, is without spills."""
+    loops = [x for x in multiplying_loops(objdump, build, source, multiply) if f"{window}, 2>" in x.function]
+    inner = min(loops, key=lambda loop: len(loop.body))  # steps at the border have addresses to read besides
+    assert [i for i in inner.body if spill.search(i)] == []
 
 
 @pytest.mark.parametrize(
@@ -67,6 +53,32 @@ def test_x86_products(native_build: Path, source: str, multiply: str, most: int)
 )
 def test_arm_products(native_build_arm64: Path, source: str, multiply: str, most: int) -> None:
     check("aarch64-linux-gnu-objdump", native_build_arm64, source, multiply, most, ARM_SPILL)
+
+
+# Of the AVX2 kernels only 3x3 fits the 16 registers.
+@pytest.mark.parametrize(
+    ("source", "multiply", "window"),
+    [
+        *[("depthwise_u8s8_square_8c_avx2.cc", "vpmaddwd", window) for window in ("3, 1", "3, 2")],
+        *[("depthwise_u8s8_square_16c_avx512_vnni.cc", "vpdpbusd", w) for w in ("3, 1", "3, 2", "5, 1", "5, 2")],
+    ],
+)
+def test_x86_depthwise(native_build: Path, source: str, multiply: str, window: str) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("not an x86 machine")
+    check_window("objdump", native_build, source, multiply, window, X86_SPILL)
+
+
+@pytest.mark.parametrize(
+    ("source", "multiply", "window"),
+    [
+        ("depthwise_s8s8_square_8c_neon_dotprod.cc", "sdot", "3, 1"),
+        ("depthwise_s8s8_square_8c_neon_dotprod.cc", "sdot", "5, 1"),
+        *[("depthwise_s8s8_square_8c_neon.cc", "smull", window) for window in ("5, 1", "5, 2")],
+    ],
+)
+def test_arm_depthwise(native_build_arm64: Path, source: str, multiply: str, window: str) -> None:
+    check_window("aarch64-linux-gnu-objdump", native_build_arm64, source, multiply, window, ARM_SPILL)
 
 
 @pytest.mark.parametrize(
