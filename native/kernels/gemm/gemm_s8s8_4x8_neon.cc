@@ -42,6 +42,8 @@ struct Tile {
   void run(int64_t first) const {
     int32x4_t low[kRows], high[kRows];
     multiply<kRows>(t, first, low, high);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) asm("" : "+w"(low[r]), "+w"(high[r]));  // the epilogue may spill them, not the loop
     finish_rows<kRows>(t, first, low, high);
   }
 };
