@@ -49,7 +49,7 @@ Status check(const OpArgs& args) {
 struct Chunk {
   int64_t first_run, runs, offset, depth;
 };
-constexpr int64_t kMostChunkDepth = 1024;
+constexpr int64_t kMostChunkDepth = 512;
 
 // Calls body(chunk, is_first, is_last).
 template <typename Body>
