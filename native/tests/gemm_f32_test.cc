@@ -114,6 +114,9 @@ EK_TEST(conv_shapes) {
   test_conv({1, 6, 6, 5, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8, 8}, {}, "pointwise padded");
   test_conv({1, 8, 8, 6, 12, 3, 3, 3, 1, 1, 1, 1, 1, 1, 8, 8}, {}, "grouped");
   test_conv({1, 9, 9, 4, 5, 1, 3, 2, 1, 2, 2, 3, 2, 1, 9, 4}, {}, "dilated");
+  test_conv({1, 9, 9, 12, 5, 1, 3, 2, 1, 2, 2, 3, 2, 1, 9, 4}, {}, "dilated, a run for each tap");
+  test_conv({2, 8, 9, 27, 12, 3, 3, 3, 1, 2, 1, 1, 1, 1, 8, 5}, {}, "grouped, a run for each tap");
+  test_conv({1, 7, 7, 80, 20, 1, 3, 3, 1, 1, 2, 2, 2, 2, 7, 7}, {}, "dilated, in chunks");
   test_conv({1, 8, 8, 4, 5, 1, 3, 3, 1, 1, 1, 1, -1, -2, 5, 4}, {}, "negative pads");
   test_conv({1, 1, 9, 4, 5, 1, 1, 3, 1, 1, 1, 1, 0, 1, 1, 9}, {}, "one-dimensional");
   test_conv({1, 1, 1, 300, 40, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1}, {}, "fully connected");

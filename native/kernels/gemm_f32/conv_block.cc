@@ -13,6 +13,9 @@ using conv_f32::kX;
 // A block's windows should fit the caches beside the weights.
 constexpr int64_t kBlockFloats = 256 * 1024;
 
+// Taps of fewer channels are copied together rather than read one by one.
+constexpr int64_t kLeastRun = 8;
+
 // An output pixel and how to get to the next.
 struct Pixel {
   int64_t n, oy, ox;
@@ -40,25 +43,21 @@ int64_t window_offset(const ConvGeometry& g, const TensorView& x, const Pixel& a
 void pack_window(const ConvGeometry& g, const TensorView& x, const float* image, const Pixel& pixel, float* packed) {
   const TapRange columns = taps_inside(g.horizontal, pixel.ox, x.dims[2]);
   const int64_t channels = g.depth_channels;
-  for (int64_t ky = 0; ky < g.runs; ++ky) {
-    float* run = packed + ky * g.run_depth;
+  for (int64_t ky = 0; ky < g.lines; ++ky) {
+    float* line = packed + ky * g.line_depth;
     const int64_t iy = g.vertical.position(pixel.oy, ky);
     if (iy < 0 || iy >= x.dims[1] || columns.count() == 0) {
-      std::fill_n(run, g.run_depth, 0.0f);
+      std::fill_n(line, g.line_depth, 0.0f);
       continue;
     }
-    std::fill_n(run, columns.begin * channels, 0.0f);
-    const float* from = image + iy * x.strides[1];
-    if (g.has_dense_runs) {
-      std::memcpy(run + columns.begin * channels, from + g.horizontal.position(pixel.ox, columns.begin) * x.strides[2],
-                  static_cast<size_t>(columns.count() * channels) * sizeof(float));
-    } else {
-      for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
-        std::memcpy(run + kx * channels, from + g.horizontal.position(pixel.ox, kx) * x.strides[2],
-                    static_cast<size_t>(channels) * sizeof(float));
-      }
+    std::fill_n(line, columns.begin * channels, 0.0f);
+    const float* from = image + iy * x.strides[1] + g.horizontal.position(pixel.ox, 0) * x.strides[2];
+    const int64_t step = g.x_steps.run == channels ? columns.count() : 1;  // taps of a move
+    for (int64_t kx = columns.begin; kx < columns.end; kx += step) {
+      std::memcpy(line + kx * channels, from + kx * g.x_steps.run,
+                  static_cast<size_t>(step * channels) * sizeof(float));
     }
-    std::fill_n(run + columns.end * channels, g.run_depth - columns.end * channels, 0.0f);
+    std::fill_n(line + columns.end * channels, g.line_depth - columns.end * channels, 0.0f);
   }
 }
 
@@ -125,16 +124,20 @@ ConvGeometry conv_geometry(const OpArgs& args, int most_tile_rows) {
   g.whole_rows = one_row ? TapRange{0, 1} : whole_windows(g.vertical, y.dims[1], x.dims[1]);
   g.whole_columns = one_row ? TapRange{0, g.pixels} : whole_windows(g.horizontal, y.dims[2], x.dims[2]);
   g.depth_channels = x.dims[3] / attrs.groups;
-  g.runs = attrs.kernel_h;
-  g.run_depth = attrs.kernel_w * g.depth_channels;
-  g.depth = g.runs * g.run_depth;
+  g.lines = attrs.kernel_h;
+  g.line_depth = attrs.kernel_w * g.depth_channels;
+  g.depth = g.lines * g.line_depth;
+  g.x_steps = {attrs.dilation_h * x.strides[1], attrs.dilation_w * x.strides[2]};
+  g.packed_steps = {g.line_depth, g.depth_channels};
+  const bool has_dense_lines = attrs.kernel_w == 1 || g.x_steps.run == g.depth_channels;
+  g.reads_in_place = has_dense_lines || g.depth_channels >= kLeastRun;
+  g.runs = has_dense_lines || !g.reads_in_place ? 1 : attrs.kernel_w;
+  g.run_depth = g.line_depth / g.runs;
   g.group_columns = y.dims[3] / attrs.groups;
   g.panels = (g.group_columns + attrs.nr - 1) / attrs.nr;
   g.tile_rows = choose_tile_rows(g.pixels, most_tile_rows);
   g.block_rows = choose_block_rows(g);
-  g.row_step = attrs.dilation_h * x.strides[1];
-  g.has_dense_runs = attrs.kernel_w == 1 || (attrs.dilation_w == 1 && x.strides[2] == g.depth_channels);
-  g.reads_all_in_place = g.has_dense_runs && g.whole_rows.count() == g.rows && g.whole_columns.count() == g.columns;
+  g.reads_all_in_place = g.reads_in_place && g.whole_rows.count() == g.rows && g.whole_columns.count() == g.columns;
   return g;
 }
 
@@ -146,20 +149,20 @@ void locate_block(const ConvGeometry& g, const OpArgs& args, int64_t group, int6
   block.rows = std::min(g.block_rows, g.pixels - first);
   for (int64_t begin = 0; begin < block.rows; begin += g.tile_rows) {
     const int64_t end = std::min(begin + g.tile_rows, block.rows);
-    const bool row_inside = g.has_dense_runs && contains(g.whole_rows, pixel.oy);
+    const bool row_inside = g.reads_in_place && contains(g.whole_rows, pixel.oy);
     if (row_inside && pixel.ox >= g.whole_columns.begin && pixel.ox + end - begin <= g.whole_columns.end) {
       locate_side_by_side(g, args, pixel, begin, end, channel, block);
-      block.run_step[begin / g.tile_rows] = g.row_step;
+      block.steps[begin / g.tile_rows] = g.x_steps;
       pixel.ox += end - begin - 1;
       pixel.advance(g);
       continue;
     }
-    bool in_place = g.has_dense_runs;
+    bool in_place = g.reads_in_place;
     Pixel at = pixel;
     for (int64_t r = begin; r < end; ++r, at.advance(g)) {
       in_place = in_place && contains(g.whole_rows, at.oy) && contains(g.whole_columns, at.ox);
     }
-    block.run_step[begin / g.tile_rows] = in_place ? g.row_step : g.run_depth;
+    block.steps[begin / g.tile_rows] = in_place ? g.x_steps : g.packed_steps;
     for (int64_t r = begin; r < end; ++r, pixel.advance(g)) {
       block.y[r] = y.as<float>() + pixel.offset(y);
       if (has_residual(args))

@@ -17,17 +17,19 @@ inline bool has_residual(const OpArgs& args) {
 }
 }  // namespace conv_f32
 
-// Sizes and steps of one convolution, worked out once a run. A window is `runs` runs (its rows) of `run_depth` values.
+// Sizes and steps of one convolution, worked out once a run. A window is `lines` lines (its rows) of line_depth values:
+// one run where the taps of a row are neighbours in x, otherwise a run for each tap.
 struct ConvGeometry {
   WindowAxis vertical, horizontal;
   TapRange whole_rows, whole_columns;  // outputs whose windows lie inside the image
-  int64_t depth_channels, runs, run_depth, depth;
-  int64_t group_columns, panels;  // output channels of a group, panels of a group
-  int64_t rows, columns;          // of y; where that is all the same, one row of all pixels
-  int64_t pixels;                 // of y, over batch, height and width
-  int64_t tile_rows, block_rows;  // pixels of a tile, and of the tiles that go together
-  int64_t row_step;               // in x, from one run of a window to the next
-  bool has_dense_runs;            // a run of a window inside the image is dense in x
+  int64_t depth_channels, lines, line_depth, depth;
+  int64_t runs, run_depth;         // of a line
+  int64_t group_columns, panels;   // output channels of a group, panels of a group
+  int64_t rows, columns;           // of y; where that is all the same, one row of all pixels
+  int64_t pixels;                  // of y, over batch, height and width
+  int64_t tile_rows, block_rows;   // pixels of a tile, and of the tiles that go together
+  RowSteps x_steps, packed_steps;  // of windows that are read where they are, and of copies
+  bool reads_in_place;             // windows inside the image are
   bool reads_all_in_place;
 };
 
@@ -36,8 +38,8 @@ struct ConvGeometry {
 struct ConvBlock {
   int64_t rows;
   const float* a[kMostBlockRows];
-  int64_t run_step[kMostBlockTiles];  // by tile
-  float* y[kMostBlockRows];           // of channel 0
+  RowSteps steps[kMostBlockTiles];  // by tile
+  float* y[kMostBlockRows];         // of channel 0
   const float* residual[kMostBlockRows];
 };
 

@@ -44,10 +44,11 @@ Status check(const OpArgs& args) {
   return expect_writable("y", y);
 }
 
-// Part of the depth: whole runs, or a piece of one. All tiles of a block go through one chunk before the next, so that
-// the chunk's weights stay in the first-level cache; the sums are kept in between, which changes no bit of them.
+// Part of the depth: whole lines, or a piece of one that is a single run. All tiles of a block go through one chunk
+// before the next, so that the chunk's weights stay in the first-level cache; the sums are kept in between, which
+// changes no bit of them.
 struct Chunk {
-  int64_t first_run, runs, offset, depth;
+  int64_t first_line, lines, offset, depth;
 };
 constexpr int64_t kMostChunkDepth = 512;
 
@@ -55,16 +56,17 @@ constexpr int64_t kMostChunkDepth = 512;
 template <typename Body>
 void for_each_chunk(const ConvGeometry& g, Body&& body) {
   if (g.depth <= kMostChunkDepth + kMostChunkDepth / 4) {
-    body(Chunk{0, g.runs, 0, g.run_depth}, true, true);
+    body(Chunk{0, g.lines, 0, g.run_depth}, true, true);
     return;
   }
-  const int64_t runs_each = std::max<int64_t>(1, kMostChunkDepth / g.run_depth);
-  const int64_t pieces = (g.run_depth + kMostChunkDepth - 1) / kMostChunkDepth;
-  for (int64_t run = 0; run < g.runs; run += runs_each) {
+  const int64_t lines_each = std::max<int64_t>(1, kMostChunkDepth / g.line_depth);
+  const int64_t pieces = g.runs == 1 ? (g.run_depth + kMostChunkDepth - 1) / kMostChunkDepth : 1;
+  for (int64_t line = 0; line < g.lines; line += lines_each) {
     for (int64_t piece = 0; piece < pieces; ++piece) {
       const int64_t begin = g.run_depth * piece / pieces, end = g.run_depth * (piece + 1) / pieces;
-      const int64_t runs = std::min(runs_each, g.runs - run);
-      body(Chunk{run, runs, begin, end - begin}, run == 0 && piece == 0, run + runs == g.runs && piece + 1 == pieces);
+      const int64_t lines = std::min(lines_each, g.lines - line);
+      body(Chunk{line, lines, begin, end - begin}, line == 0 && piece == 0,
+           line + lines == g.lines && piece + 1 == pieces);
     }
   }
 }
@@ -87,7 +89,7 @@ void run_panel(const GemmF32Kernels& kernels, const ConvGeometry& g, const OpArg
   alignas(64) float bias[kMostPanelColumns] = {}, sums[kMostBlockRows * kMostPanelColumns];
   std::copy_n(args.in(kBias).as<const float>() + block.column, block.columns, bias);
   block.a = rows.a;
-  block.a_run_step = rows.run_step;
+  block.steps = rows.steps;
   block.rows = rows.rows;
   block.tile_rows = static_cast<int>(g.tile_rows);
   block.b_step = attrs.nr;
@@ -96,11 +98,12 @@ void run_panel(const GemmF32Kernels& kernels, const ConvGeometry& g, const OpArg
   block.residual = conv_f32::has_residual(args) ? rows.residual : nullptr;
   const float* weights = args.in(kW).as<const float>() + (group * g.panels + panel) * g.depth * attrs.nr;
   for_each_chunk(g, [&](const Chunk& chunk, bool is_first, bool is_last) {
-    block.first_run = chunk.first_run;
+    block.first_line = chunk.first_line;
     block.offset = chunk.offset;
-    block.runs = chunk.runs;
+    block.lines = chunk.lines;
+    block.runs = g.runs;
     block.depth = chunk.depth;
-    block.b = weights + (chunk.first_run * g.run_depth + chunk.offset) * attrs.nr;
+    block.b = weights + (chunk.first_line * g.line_depth + chunk.offset) * attrs.nr;
     block.init = is_first ? bias : sums;
     block.init_step = is_first ? 0 : attrs.nr;
     block.partial = is_last ? nullptr : sums;

@@ -25,15 +25,20 @@ struct GemmEpilogue {
 };
 GemmEpilogue gemm_epilogue(const ActivationSpec& act, bool add_before_act, float scale = 1.0f);
 
+// From one part of a row of a to the next.
+struct RowSteps {
+  int64_t line, run;
+};
+
 // A block of rows times one panel: sums[r][c] = init[r * init_step + c] + sum over k, ascending, of a[r][k] * b[k][c],
-// each step one fused multiply-add. Rows go in tiles of tile_rows. A row of a is `runs` runs of `depth` dense floats:
-// run i of row r starts at a[r] + (first_run + i) * a_run_step[tile of r] + offset. A row of b has nr floats, b_step
-// apart. The sums go raw to `partial` ([rows][nr], dense) when that is not null, otherwise the first `columns` of each
-// row through the epilogue to y[r] + column.
+// each step one fused multiply-add. Rows go in tiles of tile_rows. A row of a is `lines` lines of `runs` runs of
+// `depth` dense floats: run j of line i starts at a[r] + (first_line + i) * steps.line + j * steps.run + offset, with
+// the steps of the row's tile. A row of b has nr floats, b_step apart. The sums go raw to `partial` ([rows][nr], dense)
+// when that is not null, otherwise the first `columns` of each row through the epilogue to y[r] + column.
 struct GemmBlock {
   const float* const* a;
-  const int64_t* a_run_step;
-  int64_t first_run, offset, runs, depth;
+  const RowSteps* steps;  // by tile
+  int64_t first_line, offset, lines, runs, depth;
   const float* b;
   int64_t b_step;
   const float* init;

@@ -11,13 +11,14 @@ constexpr int kScalarRows = 4;
 
 void tile(const GemmBlock& block, int64_t first, int rows) {
   float sums[kScalarRows * kMostPanelColumns];
-  const int64_t run_step = block.a_run_step[first / block.tile_rows];
+  const RowSteps steps = block.steps[first / block.tile_rows];
   for (int r = 0; r < rows; ++r) {
     float* row = sums + r * block.nr;
     for (int c = 0; c < block.nr; ++c) row[c] = block.init[(first + r) * block.init_step + c];
     const float* b = block.b;
-    for (int64_t run = 0; run < block.runs; ++run) {
-      const float* a = block.a[first + r] + (block.first_run + run) * run_step + block.offset;
+    for (int64_t run = 0; run < block.lines * block.runs; ++run) {
+      const float* a = block.a[first + r] + (block.first_line + run / block.runs) * steps.line +
+                       run % block.runs * steps.run + block.offset;
       for (int64_t k = 0; k < block.depth; ++k, b += block.b_step) {
         for (int c = 0; c < block.nr; ++c) row[c] = fma(a[k], b[c], row[c]);
       }

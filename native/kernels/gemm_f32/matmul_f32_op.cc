@@ -111,7 +111,7 @@ void run_block(const GemmF32Kernels& kernels, const Product& p, float alpha, con
   const int nr = panel_columns(kernels);
   const GemmEpilogue epilogue = gemm_epilogue({}, false, alpha);
   const float init[kMostPanelColumns] = {};
-  const int64_t run_steps[kMostBlockTiles] = {};
+  const RowSteps steps[kMostBlockTiles] = {};
   float results[kMostBlockRows * kMostPanelColumns];
   float* places[kMostBlockRows];
   const bool stores_in_place = p.y_n == 1;
@@ -122,10 +122,10 @@ void run_block(const GemmF32Kernels& kernels, const Product& p, float alpha, con
     if (!in_place) pack_panel(p, b, first, columns, nr, panel);
     GemmBlock block = {};
     block.a = rows;
-    block.a_run_step = run_steps;
+    block.steps = steps;
     block.rows = count;
     block.tile_rows = kernels.mr;
-    block.runs = 1;
+    block.lines = block.runs = 1;
     block.depth = p.k;
     block.b = in_place ? b + first : panel;
     block.b_step = in_place ? p.b_k : nr;

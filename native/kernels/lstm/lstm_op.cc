@@ -101,7 +101,7 @@ void pack_panel(const Plan& p, const float* matrix, int64_t depth, int64_t panel
 void multiply_panel(const GemmF32Kernels& kernels, const Plan& p, const float* rows, int64_t count, int64_t depth,
                     const float* panel, const float* init, float* out) {
   const GemmEpilogue epilogue = gemm_epilogue({}, false);
-  const int64_t run_steps[kMostBlockTiles] = {};
+  const RowSteps steps[kMostBlockTiles] = {};
   const float* pointers[kMostBlockRows];
   float* places[kMostBlockRows];
   const int64_t block_rows = int64_t{kMostBlockTiles} * kernels.mr;
@@ -113,9 +113,9 @@ void multiply_panel(const GemmF32Kernels& kernels, const Plan& p, const float* r
       places[r] = out + (first + r) * p.gate_floats;
     }
     block.a = pointers;
-    block.a_run_step = run_steps;
+    block.steps = steps;
     block.tile_rows = kernels.mr;
-    block.runs = 1;
+    block.lines = block.runs = 1;
     block.depth = depth;
     block.b = panel;
     block.b_step = block.nr = block.columns = p.nr;
