@@ -74,7 +74,7 @@ std::vector<char> table() {
 }
 
 void put(std::string* out, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) *out += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < bytes; ++i) *out += static_cast<char>(i < 8 ? value >> (8 * i) : 0);
 }
 
 // The fields that a local header and a directory entry have in common: version to extra length.
