@@ -185,19 +185,21 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
     assert x.quant is not None
     scale = np.asarray(x.quant.scale * weights.scale / tail.quant.scale, np.float32)
     words: dict[str, int | float] = {**geometry.attributes(), "x_zero": x.quant.zero, **tail.attributes()}
-    constants: list[View | None] = [build.constant(weights.folded_bias(x.quant.zero)), build.constant(scale)]
-    constants += [None if tail.lut is None else build.constant(tail.lut), to.residual]
-    macs = _macs(to.y, weights.values)
+    fused = [None if tail.lut is None else build.constant(tail.lut), to.residual]
+    bias, macs = weights.folded_bias(x.quant.zero), _macs(to.y, weights.values)
+    operands: list[View | None]
     if _is_depthwise(x, weights.values, geometry):
-        operands = [x, build.constant(pack_depthwise(weights.values)), *constants]
+        packed_taps = pack_depthwise(weights.values)
+        operands = [x, build.constant(packed_taps), build.constant(bias), build.constant(scale), *fused]
         build.emit("depthwise_q8", _trimmed(operands), [to.y], words, macs=macs)
         return
     packing = build.packing
     words |= {"groups": geometry.groups, "nr": packing.nr_q8, "kg": packing.kg_q8}
     packed = pack_conv_q8(weights.values, geometry.groups, packing)
-    excess = (packed.excess_start, packed.excess_group)
-    operands = [x, build.constant(packed.w), *constants]
-    operands += [None if part is None else build.constant(part) for part in excess]
+    if packed.complement is not None:
+        bias = (bias - packed.complement).astype(np.int32)  # sums wrap, and so does this
+    operands = [x, build.constant(packed.w), build.constant(bias), build.constant(scale), *fused]
+    operands += [None if part is None else build.constant(part) for part in (packed.row_start, packed.row_group)]
     build.emit("conv_q8", _trimmed(operands), [to.y], words, macs=macs)
 
 

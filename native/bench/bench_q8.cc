@@ -38,7 +38,7 @@ class LayerRun {
       fill(packed_.w, static_cast<size_t>(depth) * layer.channels);
     } else {
       packed_ = test::pack_conv_q8(shape, [](int, int, int) { return bell_weight(); });
-      has_excess_ = !packed_.excess_group.empty();
+      is_list_ = !packed_.row_group.empty();
     }
     const int packed_groups = static_cast<int>(packed_.w.size()) / lanes;
     fill(lut_, 256);
@@ -48,13 +48,13 @@ class LayerRun {
     views_[0] = dense(x_.data(), dtype, {1, layer.size, layer.size, layer.channels});
     int8_t* w = packed_.w.data();
     views_[1] = layer.depthwise ? dense(w, Dtype::kS8, {depth, layer.channels})
-                : has_excess_   ? dense(w, Dtype::kS8, {packed_groups, lanes})
+                : is_list_      ? dense(w, Dtype::kS8, {packed_groups, lanes})
                                 : dense(w, Dtype::kS8, {1, shape.panels(), shape.depth_groups(), lanes});
     const auto indices = [](std::vector<int32_t>& values) {
       return dense(values.data(), Dtype::kI32, {static_cast<int32_t>(values.size())});
     };
-    views_[6] = indices(packed_.excess_start);
-    views_[7] = indices(packed_.excess_group);
+    views_[6] = indices(packed_.row_start);
+    views_[7] = indices(packed_.row_group);
     views_[2] = dense(bias_.data(), Dtype::kI32, {layer.out_channels});
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
@@ -69,8 +69,8 @@ class LayerRun {
                                   &views_[3],
                                   &views_[4],
                                   nullptr,
-                                  has_excess_ ? &views_[6] : nullptr,
-                                  has_excess_ ? &views_[7] : nullptr};
+                                  is_list_ ? &views_[6] : nullptr,
+                                  is_list_ ? &views_[7] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
     const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
     const OpArgs args{inputs, layer_.depthwise ? 6 : 8, outputs, 1, attributes};
@@ -85,10 +85,10 @@ class LayerRun {
     for (T& byte : bytes) byte = static_cast<T>(std::rand() >> 7);
   }
 
-  // As trained weights are distributed: about normal, a deviation of a quarter of the greatest.
+  // As trained weights are distributed: about normal, a deviation of a third of the greatest.
   static int8_t bell_weight() {
     int sum = 0;
-    for (int i = 0; i < 4; ++i) sum += (std::rand() >> 7) % 109 - 54;
+    for (int i = 0; i < 4; ++i) sum += (std::rand() >> 7) % 139 - 69;
     return static_cast<int8_t>(std::clamp(sum / 2, -127, 127));
   }
 
@@ -113,7 +113,7 @@ class LayerRun {
   const IsaPacking& packing_;
   std::vector<uint8_t> x_, y_, lut_;
   test::PackedWeights packed_;
-  bool has_excess_ = false;
+  bool is_list_ = false;
   std::vector<int32_t> bias_;
   std::vector<float> scale_;
   TensorView views_[8];

@@ -57,13 +57,16 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w * (c.channels / c.groups), c.nr,
-          c.kg,     c.saturating_pairs};
+  return {
+      c.groups,           c.out_channels / c.groups,       c.kernel_h, c.kernel_w * (c.channels / c.groups), c.nr, c.kg,
+      c.saturating_pairs, 1 + static_cast<int>(c.seed % 9)};
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.
 int8_t random_weight(const ConvCase& c, int oc, Random& random) {
-  if (c.values == Values::kRandom) return static_cast<int8_t>(random.range(-127, 127));
+  // Mostly small: panels then have depth groups in every form, and some that need a second row.
+  const int most = random.next() % 4 == 0 ? 127 : 40;
+  if (c.values == Values::kRandom) return static_cast<int8_t>(random.range(-most, most));
   const bool positive = oc % 4 == 3 ? random.next() & 1 : oc % 2;
   return positive ? 127 : -128;
 }
@@ -80,8 +83,9 @@ struct Operands {
   Image x, residual, y;
   GuardedBuffer bias, scale, lut;
   std::vector<int8_t> weights;  // [output channels, depth]
+  std::vector<int32_t> plain_bias;
   PackedWeights packed;
-  std::unique_ptr<GuardedBuffer> w, excess_start, excess_group;
+  std::unique_ptr<GuardedBuffer> w, row_start, row_group;
   ConvQ8Attrs attrs{};
 
   explicit Operands(const ConvCase& c)
@@ -108,8 +112,8 @@ void fill_weights(const ConvCase& c, Operands& o, Random& random) {
     o.packed = pack_conv_q8(shape, [&](int oc, int ky, int byte) { return weight(oc, ky * shape.run_bytes + byte); });
   }
   o.w = guarded(o.packed.w, c.flush);
-  o.excess_start = guarded(o.packed.excess_start, c.flush);
-  o.excess_group = guarded(o.packed.excess_group, c.flush);
+  o.row_start = guarded(o.packed.row_start, c.flush);
+  o.row_group = guarded(o.packed.row_group, c.flush);
 }
 
 void fill_memory(const ConvCase& c, Operands& o, Random& random) {
@@ -124,7 +128,8 @@ void fill_memory(const ConvCase& c, Operands& o, Random& random) {
   const int depth = depth_of(c);
   const float spread = 3.0f / std::sqrt(static_cast<float>(depth)) / 127.0f;
   for (int oc = 0; oc < c.out_channels; ++oc) {
-    o.bias.as<int32_t>()[oc] = random.range(-20000, 20000);
+    o.plain_bias.push_back(random.range(-20000, 20000));
+    o.bias.as<int32_t>()[oc] = o.plain_bias.back() - (c.depthwise ? 0 : o.packed.complement[static_cast<size_t>(oc)]);
     float scale = (0.2f + random.unit()) * spread;
     if (c.scales == Scales::kTies) scale = 0.5f;
     if (c.scales == Scales::kAboveOne) scale = oc % 3 == 0 ? 1e9f : 1.0f + random.unit() * 1e5f;
@@ -164,8 +169,7 @@ void fill_attributes(const ConvCase& c, ConvQ8Attrs& a, Random& random) {
 int64_t plain_sum(const ConvCase& c, const Operands& o, int n, int oy, int ox, int oc) {
   const int per_group = c.channels / c.groups;
   const int first = oc / (c.out_channels / c.groups) * per_group;
-  Operands& operands = const_cast<Operands&>(o);
-  int64_t sum = operands.bias.as<int32_t>()[oc];
+  int64_t sum = o.plain_bias[static_cast<size_t>(oc)];
   int k = 0;
   for (int ky = 0; ky < c.kernel_h; ++ky) {
     for (int kx = 0; kx < c.kernel_w; ++kx) {
@@ -233,7 +237,7 @@ TensorView weights_view(const ConvCase& c, Operands& o) {
   const int lanes = c.nr * c.kg;
   auto* w = o.w->as<int8_t>();
   if (c.depthwise) return dense(w, Dtype::kS8, {depth_of(c), c.channels});
-  if (o.packed.excess_group.empty()) {
+  if (o.packed.row_group.empty()) {
     return dense(w, Dtype::kS8, {c.groups, shape.panels(), shape.depth_groups(), lanes});
   }
   return dense(w, Dtype::kS8, {static_cast<int32_t>(o.packed.w.size()) / lanes, lanes});
@@ -250,17 +254,17 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
   const auto indices = [](GuardedBuffer& memory, const std::vector<int32_t>& values) {
     return dense(memory.as<int32_t>(), Dtype::kI32, {static_cast<int32_t>(values.size())});
   };
-  const TensorView excess_start = indices(*o.excess_start, o.packed.excess_start);
-  const TensorView excess_group = indices(*o.excess_group, o.packed.excess_group);
-  const bool excess = !o.packed.excess_group.empty();
+  const TensorView row_start = indices(*o.row_start, o.packed.row_start);
+  const TensorView row_group = indices(*o.row_group, o.packed.row_group);
+  const bool is_list = !o.packed.row_group.empty();
   const TensorView* inputs[] = {&x,
                                 &w,
                                 &bias,
                                 &scale,
                                 c.lut ? &lut : nullptr,
                                 c.add ? &residual : nullptr,
-                                excess ? &excess_start : nullptr,
-                                excess ? &excess_group : nullptr};
+                                is_list ? &row_start : nullptr,
+                                is_list ? &row_group : nullptr};
   const TensorView* outputs[] = {&y};
   const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
   const void* attributes = c.depthwise ? static_cast<const void*>(&depthwise) : &o.attrs;

@@ -100,7 +100,7 @@ def pointwise(pixels: int = 256, channels: int = 64, filters: int = 48, isa: str
     """y [1, 1, pixels, filters] = conv_q8(x [1, 1, pixels, channels]), u8; channels a multiple of 4, filters of 16."""
     rng = np.random.default_rng(7)
     x = rng.integers(0, 256, (1, 1, pixels, channels), dtype=np.uint8)
-    w = rng.integers(-64, 65, (filters, channels), dtype=np.int8)  # no pair has an excess
+    w = rng.integers(-64, 65, (filters, channels), dtype=np.int8)  # no pair is beyond the bound
     bias = rng.integers(-5000, 5000, filters, dtype=np.int32)
     scale = rng.uniform(1e-4, 1e-3, filters).astype(np.float32)
     pool = ConstantPool()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,16 +62,27 @@ def inside_count(x: Array, y_shape: tuple[int, ...], a: Attrs) -> Array:
     return counts[0][:, None] * counts[1][None]
 
 
-def with_excess(w: Array, starts: Array, depth_groups: Array, shape: tuple[int, int, int]) -> Array:
-    """Packed INT8 weights and their excess [rows, nr * kg] -> [groups, panels, depth groups, nr * kg], added up."""
+ROW_FORMS = ("0123", "0213", "0312", "0C23", "012C", "0C2C")  # C: complemented
+
+
+def from_rows(
+    w: Array, row_start: Array, row_group: Array, shape: tuple[int, int, int], of_ones: int = 255
+) -> tuple[Array, Array]:
+    """INT8 weights as a list of rows [n, nr * 4] -> [groups, panels, depth groups, nr * 4], and what they add besides.
+
+    of_ones: value of a complemented zero, 255 or -1.
+    """
     groups, panels, count = shape
-    dense = np.zeros((groups * panels, count, w.shape[1]), np.int64)
-    for panel in range(groups * panels):
-        first = panel * count + starts[panel]
-        dense[panel] = w[first : first + count]
-        for i in range(starts[panel], starts[panel + 1]):
-            dense[panel, depth_groups[i]] += w[(panel + 1) * count + i]
-    return dense.reshape(*shape, -1)
+    dense = np.zeros((groups * panels, count, w.shape[1] // 4, 4), np.int64)
+    besides = np.zeros((groups * panels, w.shape[1] // 4), np.int64)
+    for segment, (first, last) in enumerate(itertools.pairwise(row_start)):
+        panel, form = segment * groups * panels // (len(row_start) - 1), ROW_FORMS[segment % 6]
+        for i, (position, byte) in itertools.product(range(first, last), enumerate(form)):
+            values = w[i].reshape(-1, 4)[:, position].astype(np.int64)
+            depth = position if byte == "C" else int(byte)
+            dense[panel, row_group[i], :, depth] += -values if byte == "C" else values
+            besides[panel] += of_ones * values if byte == "C" else 0
+    return dense.reshape(*shape, -1), besides.reshape(groups, -1)
 
 
 def unpack(w: Array, channels_per_group: int, runs: tuple[int, int], kg: int) -> Array:
@@ -105,7 +117,8 @@ def conv_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attr
     depth, kg = kernel_h * run, int(a["kg"])
     if len(inputs) > 6 and inputs[6] is not None:
         shape = (groups, -(-out_channels // groups // int(a["nr"])), kernel_h * -(-run // kg))
-        w = with_excess(w, inputs[6].array, inputs[7].array, shape)
+        w, besides = from_rows(w, inputs[6].array, inputs[7].array, shape, 255 if x.dtype == np.uint8 else -1)
+        bias = bias + besides[:, : out_channels // groups].reshape(-1)
     weights = unpack(w, out_channels // groups, (kernel_h, run), kg)
     acc = np.empty((n, out_h, out_w, groups, out_channels // groups), np.int64)
     for group in range(groups):

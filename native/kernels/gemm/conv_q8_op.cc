@@ -11,18 +11,18 @@ namespace edgekit {
 namespace {
 
 // Indices that the kernels follow: every start in order, every depth group one that there is.
-Status check_excess(const TensorView& starts, const TensorView& groups, int64_t depth_groups) {
-  if (starts.data == nullptr || groups.data == nullptr) return invalid("the excess of w is not a constant");
-  const int64_t panels = starts.dims[0] - 1;
-  EK_RETURN_IF_ERROR(expect_in_range("excess_start", starts.as<const int32_t>()[0], 0, 0));
-  for (int64_t panel = 0; panel < panels; ++panel) {
-    const int32_t* start = starts.as<const int32_t>() + panel;
-    EK_RETURN_IF_ERROR(expect_in_range("excess_start", start[1], start[0], groups.dims[0]));
+Status check_rows(const TensorView& starts, const TensorView& groups, int64_t depth_groups) {
+  EK_RETURN_IF_ERROR(expect_constant("row_start", starts));
+  EK_RETURN_IF_ERROR(expect_constant("row_group", groups));
+  const int32_t* start = starts.as<const int32_t>();
+  const int64_t count = groups.dims[0];
+  EK_RETURN_IF_ERROR(expect_in_range("row_start", start[0], 0, 0));
+  for (int64_t i = 1; i < starts.dims[0]; ++i) {
+    const bool last = i + 1 == starts.dims[0];
+    EK_RETURN_IF_ERROR(expect_in_range("row_start", start[i], last ? count : start[i - 1], count));
   }
-  EK_RETURN_IF_ERROR(
-      expect_in_range("excess_start", starts.as<const int32_t>()[panels], groups.dims[0], groups.dims[0]));
-  for (int64_t i = 0; i < groups.dims[0]; ++i) {
-    EK_RETURN_IF_ERROR(expect_in_range("excess_group", groups.as<const int32_t>()[i], 0, depth_groups - 1));
+  for (int64_t i = 0; i < count; ++i) {
+    EK_RETURN_IF_ERROR(expect_in_range("row_group", groups.as<const int32_t>()[i], 0, depth_groups - 1));
   }
   return Status::ok();
 }
@@ -44,17 +44,21 @@ Status check_weights(const OpArgs& args) {
   const int64_t lanes = int64_t{a.nr} * a.kg;
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, out_channels));
   const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
-  const TensorView* excess_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
-  if (starts == nullptr && excess_groups == nullptr) {
+  const TensorView* row_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
+  if (starts == nullptr && row_groups == nullptr) {
     const int64_t dims[4] = {a.groups, panels, depth_groups, lanes};
     return expect_dense("w", args.in(1), Dtype::kS8, dims, 4);
   }
-  if (starts == nullptr || excess_groups == nullptr) return invalid("excess_start and excess_group go together");
-  EK_RETURN_IF_ERROR(expect_vector("excess_start", *starts, Dtype::kI32, a.groups * panels + 1));
-  EK_RETURN_IF_ERROR(expect_rank("excess_group", *excess_groups, 1, 1));
-  EK_RETURN_IF_ERROR(expect_vector("excess_group", *excess_groups, Dtype::kI32, excess_groups->dims[0]));
-  EK_RETURN_IF_ERROR(check_excess(*starts, *excess_groups, depth_groups));
-  const int64_t dims[2] = {a.groups * panels * depth_groups + excess_groups->dims[0], lanes};
+  if (starts == nullptr || row_groups == nullptr) return invalid("row_start and row_group go together");
+  EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 4, 4));
+  EK_RETURN_IF_ERROR(expect_rank("row_start", *starts, 1, 1));
+  const int64_t part = kRowForms * a.groups * panels;
+  const int64_t parts = std::max<int64_t>(1, (starts->dims[0] - 1) / part);
+  EK_RETURN_IF_ERROR(expect_vector("row_start", *starts, Dtype::kI32, parts * part + 1));
+  EK_RETURN_IF_ERROR(expect_rank("row_group", *row_groups, 1, 1));
+  EK_RETURN_IF_ERROR(expect_vector("row_group", *row_groups, Dtype::kI32, row_groups->dims[0]));
+  EK_RETURN_IF_ERROR(check_rows(*starts, *row_groups, depth_groups));
+  const int64_t dims[2] = {row_groups->dims[0], lanes};
   return expect_dense("w", args.in(1), Dtype::kS8, dims, 2);
 }
 

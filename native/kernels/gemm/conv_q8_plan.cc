@@ -5,16 +5,23 @@
 namespace edgekit {
 namespace {
 
-// As many rows as keep what a panel reads of A in about half of the level-2 cache's share, in equal blocks. The panel
-// of B that sweeps over them stays in level 1.
-int64_t rows_of_block(const ConvQ8Plan& plan) {
+// As many rows as keep what a panel reads of A, row_bytes for each, in about half of the level-2 cache's share, in
+// equal blocks. The panel of B that sweeps over them stays in level 1.
+int64_t rows_of_block(const ConvQ8Plan& plan, int64_t row_bytes) {
   constexpr int64_t kBlockBytes = 48 * 1024;
   const int64_t mr = plan.kernel->mr;
   const int64_t multiple = mr < 4 ? 4 : mr;
-  const int64_t most = std::clamp<int64_t>(kBlockBytes / plan.source.row_bytes() / multiple, 4, 32) * multiple;
+  const int64_t most = std::clamp<int64_t>(kBlockBytes / row_bytes / multiple, 4, 32) * multiple;
   const int64_t blocks = (plan.rows + most - 1) / most;
   const int64_t even = (plan.rows + blocks - 1) / blocks;
   return (even + mr - 1) / mr * mr;
+}
+
+// What one more row reads of x where windows overlap.
+int64_t new_bytes_of_row(const ConvQ8Source& s) {
+  const int64_t height = std::min(s.window.stride_h, s.window.kernel_h);
+  const int64_t width = std::min(s.window.stride_w, s.window.kernel_w);
+  return std::min(s.row_bytes(), height * width * s.channels);
 }
 
 constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -22,7 +29,9 @@ constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 // What one worker keeps.
 struct BlockScratch {
   ConvQ8Rows rows;
-  int64_t* direct_offsets;  // of depth groups, then of the excess of one panel
+  int64_t* direct_groups;  // where depth groups lie in rows of either kind
+  int64_t* packed_groups;
+  int64_t* direct_offsets;  // where those of a panel's list of rows do
   int64_t* packed_offsets;
   int32_t* bias;  // of a panel that is not full, and its scale
   float* scale;
@@ -49,25 +58,29 @@ class Carver {
 BlockScratch carve(const ConvQ8Plan& plan, Carver& carver) {
   BlockScratch s{};
   s.rows.most = plan.block_rows;
-  s.rows.packed = carver.take<uint8_t>(plan.block_rows * plan.source.row_bytes());
+  s.rows.most_packed = plan.packed_rows;
+  s.rows.packed = carver.take<uint8_t>(plan.packed_rows * plan.source.row_bytes());
   s.rows.at.a = carver.take<const uint8_t*>(plan.block_rows);
   s.rows.at.y = carver.take<uint8_t*>(plan.block_rows);
   s.rows.at.residual = carver.take<const uint8_t*>(plan.block_rows);
-  const int64_t offsets = plan.source.depth_groups() + plan.excess.most;
-  s.direct_offsets = carver.take<int64_t>(offsets);
-  s.packed_offsets = carver.take<int64_t>(offsets);
+  const int64_t groups = plan.source.depth_groups();
+  s.direct_groups = carver.take<int64_t>(groups);
+  s.packed_groups = carver.take<int64_t>(groups);
+  s.direct_offsets = carver.take<int64_t>(plan.weight_rows.most);
+  s.packed_offsets = carver.take<int64_t>(plan.weight_rows.most);
   s.bias = carver.take<int32_t>(plan.nr);
   s.scale = carver.take<float>(plan.nr);
   return s;
 }
 
-ExcessQ8 excess_of(const OpArgs& args, int64_t panels) {
+WeightRows weight_rows_of(const OpArgs& args, int64_t panels) {
   if (args.input_count <= 7 || args.inputs[6] == nullptr) return {};
-  ExcessQ8 e{args.in(6).as<const int32_t>(), args.in(7).as<const int32_t>(), 0};
+  WeightRows rows{args.in(6).as<const int32_t>(), args.in(7).as<const int32_t>(), (args.in(6).dims[0] - 1) / panels, 0};
   for (int64_t panel = 0; panel < panels; ++panel) {
-    e.most = std::max<int64_t>(e.most, e.starts[panel + 1] - e.starts[panel]);
+    const int32_t* start = rows.starts + rows.segments * panel;
+    rows.most = std::max<int64_t>(rows.most, start[rows.segments] - start[0]);
   }
-  return e;
+  return rows;
 }
 
 int64_t leading_quads(const int64_t* offsets, int64_t count, int64_t step) {
@@ -90,29 +103,35 @@ class Sweep {
         images_{plan_.source, task.args.out(0), task.requantize.add ? task.args.inputs[5] : nullptr, {}, {}, 0} {
     const ConvQ8Source& s = plan_.source;
     const int64_t count = s.depth_groups();
-    for (int64_t group = 0; group < count; ++group) scratch_.packed_offsets[group] = group * plan_.kg;
+    for (int64_t group = 0; group < count; ++group) scratch_.packed_groups[group] = group * plan_.kg;
     if (s.direct()) {
-      images_.reach = s.direct_offsets(scratch_.direct_offsets);
+      images_.reach = s.direct_offsets(scratch_.direct_groups);
       images_.inner_rows = s.inner_rows();
       images_.inner_columns = s.inner_columns();
-      direct_quads_ = leading_quads(scratch_.direct_offsets, count, plan_.kg);
+      direct_quads_ = leading_quads(scratch_.direct_groups, count, plan_.kg);
     }
+    std::fill(one_segment_ + 1, one_segment_ + kRowForms + 1, static_cast<int32_t>(count));
+    tile_.segments = one_segment_;
+    tile_.parts = 1;
+    tile_.depth_groups = count;
     tile_.requantize = &task.requantize;
     tile_.nr = plan_.nr;
     tile_.kg = plan_.kg;
     tile_.is_signed = task.args.in(0).dtype == Dtype::kS8;
   }
 
-  void block(Span rows, Span panels) {
-    int64_t provided_group = -1;
-    for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-      const int64_t group = panel / plan_.panels;
-      if (group != provided_group) provide_rows(images_, rows, group, scratch_.rows);
-      provided_group = group;
-      provide_panel(panel, group);
-      sweep(scratch_.direct_offsets, direct_quads_, 0, scratch_.rows.direct_count);
-      sweep(scratch_.packed_offsets, plan_.source.depth_groups() / 4, plan_.block_rows - scratch_.rows.packed_count,
-            scratch_.rows.packed_count);
+  // Panels of one group.
+  void run(Span rows, Span panels, int64_t group) {
+    while (rows.begin < rows.end) {
+      rows.begin += provide_rows(images_, rows, group, scratch_.rows);
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+        provide_panel(panel, group);
+        tile_.quads = direct_quads_;
+        sweep(scratch_.direct_groups, scratch_.direct_offsets, {0, scratch_.rows.direct_count});
+        tile_.quads = plan_.source.depth_groups() / 4;
+        sweep(scratch_.packed_groups, scratch_.packed_offsets,
+              {plan_.block_rows - scratch_.rows.packed_count, plan_.block_rows});
+      }
     }
   }
 
@@ -124,10 +143,7 @@ class Sweep {
     tile_.columns = static_cast<int>(std::min<int64_t>(plan_.nr, plan_.group_columns - column));
     tile_.bias = task_.args.in(2).as<const int32_t>() + tile_.channel;
     tile_.scale = task_.args.in(3).as<const float>() + tile_.channel;
-    tile_.depth_groups = plan_.source.depth_groups();
-    int64_t first = panel * tile_.depth_groups;
-    if (plan_.excess.starts != nullptr) first += add_excess(panel);
-    tile_.b = task_.args.in(1).as<const int8_t>() + first * plan_.nr * plan_.kg;
+    provide_weights(panel);
     if (tile_.columns == tile_.nr) return;
     std::fill_n(std::copy_n(tile_.bias, tile_.columns, scratch_.bias), tile_.nr - tile_.columns, 0);
     std::fill_n(std::copy_n(tile_.scale, tile_.columns, scratch_.scale), tile_.nr - tile_.columns, 0.0f);
@@ -135,27 +151,33 @@ class Sweep {
     tile_.scale = scratch_.scale;
   }
 
-  // Puts the panel's excess behind its depth groups; returns how many there are before it.
-  int64_t add_excess(int64_t panel) {
-    const int64_t begin = plan_.excess.starts[panel];
-    const int64_t end = plan_.excess.starts[panel + 1];
-    for (int64_t i = begin; i < end; ++i, ++tile_.depth_groups) {
-      const int32_t group = plan_.excess.groups[i];
-      scratch_.direct_offsets[tile_.depth_groups] = scratch_.direct_offsets[group];
-      scratch_.packed_offsets[tile_.depth_groups] = scratch_.packed_offsets[group];
+  void provide_weights(int64_t panel) {
+    const WeightRows& rows = plan_.weight_rows;
+    int64_t first = panel * plan_.source.depth_groups();
+    if (rows.starts != nullptr) {
+      tile_.segments = rows.starts + rows.segments * panel;
+      tile_.parts = rows.segments / kRowForms;
+      tile_.depth_groups = tile_.segments[rows.segments] - tile_.segments[0];
+      first = tile_.segments[0];
     }
-    return begin;
+    tile_.b = task_.args.in(1).as<const int8_t>() + first * plan_.nr * plan_.kg;
   }
 
-  void sweep(const int64_t* offsets, int64_t quads, int64_t first, int64_t count) {
-    if (count == 0) return;
+  // `offsets` has room for those of a list of rows.
+  void sweep(const int64_t* groups, int64_t* offsets, Span rows) {
+    if (rows.begin == rows.end) return;
+    tile_.offsets = groups;
+    if (plan_.weight_rows.starts != nullptr) {
+      const int32_t* group = plan_.weight_rows.groups + tile_.segments[0];
+      for (int64_t i = 0; i < tile_.depth_groups; ++i) offsets[i] = groups[group[i]];
+      tile_.offsets = offsets;
+      tile_.quads = 0;
+    }
     const RowPointers& at = scratch_.rows.at;
-    tile_.offsets = offsets;
-    tile_.quads = quads;
-    tile_.a = at.a + first;
-    tile_.y = at.y + first;
-    tile_.residual = at.residual + first;
-    tile_.rows = count;
+    tile_.a = at.a + rows.begin;
+    tile_.y = at.y + rows.begin;
+    tile_.residual = at.residual + rows.begin;
+    tile_.rows = rows.end - rows.begin;
     plan_.kernel->run(tile_);
   }
 
@@ -165,6 +187,7 @@ class Sweep {
   BlockScratch scratch_;
   ConvQ8Images images_;
   int64_t direct_quads_ = 0;
+  int32_t one_segment_[kRowForms + 1] = {};  // all depth groups in form 0
   GemmQ8Rows tile_{};
 };
 
@@ -182,8 +205,11 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   plan.groups = a.groups;
   plan.group_columns = y.dims[3] / a.groups;
   plan.panels = (plan.group_columns + a.nr - 1) / a.nr;
-  plan.excess = excess_of(args, plan.groups * plan.panels);
-  plan.block_rows = rows_of_block(plan);
+  plan.weight_rows = weight_rows_of(args, plan.groups * plan.panels);
+  plan.packed_rows = rows_of_block(plan, plan.source.row_bytes());
+  plan.block_rows = plan.source.direct()
+                        ? std::max(plan.packed_rows, rows_of_block(plan, new_bytes_of_row(plan.source)))
+                        : plan.packed_rows;
   Carver carver(nullptr);
   carve(plan, carver);
   plan.scratch_bytes = carver.used();
@@ -192,8 +218,12 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
 
 void run_conv_q8_task(const ConvQ8Task& task, Span rows, Span panels) {
   Sweep sweep(task);
-  for (int64_t begin = rows.begin; begin < rows.end; begin += task.plan.block_rows) {
-    sweep.block({begin, std::min(begin + task.plan.block_rows, rows.end)}, panels);
+  const int64_t count = task.plan.panels;
+  for (int64_t panel = panels.begin; panel < panels.end;) {
+    const int64_t group = panel / count;
+    const int64_t end = std::min(panels.end, (group + 1) * count);
+    sweep.run(rows, {panel, end}, group);
+    panel = end;
   }
 }
 

@@ -11,23 +11,25 @@
 
 namespace edgekit {
 
-// Weights beyond a panel's own depth groups (see conv_q8 in the schema); starts is null where there are none.
-struct ExcessQ8 {
-  const int32_t* starts;  // [panels + 1]
+// Weights as a list of rows (see row_start of conv_q8 in the schema); null where there is none.
+struct WeightRows {
+  const int32_t* starts;  // [segments * panels + 1]
   const int32_t* groups;  // the depth group of each
-  int64_t most;           // of one panel
+  int64_t segments;       // of one panel: kRowForms for each of its parts
+  int64_t most;           // rows of one panel
 };
 
 struct ConvQ8Plan {
   const GemmQ8Kernel* kernel;
   ConvQ8Source source;
-  ExcessQ8 excess;
+  WeightRows weight_rows;
   int nr, kg;
   int64_t rows;  // output pixels
   int64_t groups;
   int64_t group_columns;  // output channels of one group
   int64_t panels;         // of one group
   int64_t block_rows;     // rows swept by a panel at a time: a multiple of the kernel's mr
+  int64_t packed_rows;    // how many of them may be packed
   size_t scratch_bytes;   // of one worker
 };
 

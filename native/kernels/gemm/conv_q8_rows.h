@@ -18,8 +18,9 @@ struct RowPointers {
 // Rows of A, y and residual, direct ones from the front, packed ones from the back.
 struct ConvQ8Rows {
   RowPointers at;   // room for `most` rows
-  uint8_t* packed;  // likewise
+  uint8_t* packed;  // room for `most_packed` of them
   int64_t most;
+  int64_t most_packed;
   int64_t direct_count;
   int64_t packed_count;  // the last ones of `at`
 };
@@ -32,8 +33,8 @@ struct ConvQ8Images {
   int64_t reach;                   // bytes that a direct row reads from its start on
 };
 
-// Output rows of one group; no more than there is room for.
-void provide_rows(const ConvQ8Images& images, Span rows, int64_t group, ConvQ8Rows& to);
+// Output rows of one group, as many as there is room for; returns how many.
+int64_t provide_rows(const ConvQ8Images& images, Span rows, int64_t group, ConvQ8Rows& to);
 
 }  // namespace edgekit
 

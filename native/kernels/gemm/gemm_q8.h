@@ -13,6 +13,14 @@ namespace edgekit {
 inline constexpr int kGemmQ8MostColumns = 256;  // the widest panel a program may have
 inline constexpr int kGemmQ8MostDepthGroup = 16;
 
+// The forms of the bytes of a depth group, by number: their order and which are complemented (see row_start in the
+// schema). As dwords: what a byte shuffle takes, and what an exclusive or.
+inline constexpr int kRowForms = 6;
+inline constexpr int kFirstComplement = 3;  // forms from here on keep the order
+inline constexpr uint32_t kFormOrder[kRowForms] = {0x03020100, 0x03010200, 0x02010300,
+                                                   0x03020100, 0x03020100, 0x03020100};
+inline constexpr uint32_t kFormComplement[kRowForms] = {0, 0, 0, 0x0000ff00, 0xff000000, 0xff00ff00};
+
 // Rows x columns of y. Depth group g of row r is the kg bytes at a[r] + offsets[g]: the same offsets serve every row,
 // so that rows are windows of an image where they stand, or packed copies. b holds depth_groups * nr * kg values; bias
 // and scale hold nr values, also where columns < nr; y and residual rows hold channel + columns bytes. Nothing needs an
@@ -21,6 +29,10 @@ struct GemmQ8Rows {
   const uint8_t* const* a;  // [rows]
   const int64_t* offsets;   // [depth_groups]
   int64_t depth_groups;
+  // They come in `parts` parts, and in each form by form: segment s, of form s % kRowForms, has segments[s + 1] -
+  // segments[s] of them. One part of form 0 but for saturating pairs.
+  const int32_t* segments;  // [kRowForms * parts + 1]
+  int64_t parts;
   int64_t quads;  // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
   const int8_t* b;
   int64_t rows;  // 1 or more; a kernel takes them mr at a time

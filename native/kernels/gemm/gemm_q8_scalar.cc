@@ -4,17 +4,25 @@
 namespace edgekit::scalar {
 namespace {
 
+uint8_t formed_byte(const uint8_t* bytes, int form, int k) {
+  return static_cast<uint8_t>(bytes[kFormOrder[form] >> (8 * k) & 3] ^ (kFormComplement[form] >> (8 * k)));
+}
+
 // Sums in unsigned arithmetic: they wrap as vector instructions do, should a hostile program make them overflow.
 template <typename Byte>
 void row_sums(const GemmQ8Rows& t, const uint8_t* row, uint32_t* acc) {
   for (int column = 0; column < t.columns; ++column) acc[column] = static_cast<uint32_t>(t.bias[column]);
   const int8_t* b = t.b;
-  for (int64_t group = 0; group < t.depth_groups; ++group, b += t.nr * t.kg) {
-    const uint8_t* bytes = row + t.offsets[group];
-    int32_t a[kGemmQ8MostDepthGroup];
-    for (int k = 0; k < t.kg; ++k) a[k] = static_cast<Byte>(bytes[k]);
-    for (int column = 0; column < t.columns; ++column) {
-      for (int k = 0; k < t.kg; ++k) acc[column] += static_cast<uint32_t>(a[k] * b[column * t.kg + k]);
+  const int64_t* offset = t.offsets;
+  for (int64_t segment = 0; segment < kRowForms * t.parts; ++segment) {
+    const int form = static_cast<int>(segment % kRowForms);
+    for (int32_t i = t.segments[segment]; i < t.segments[segment + 1]; ++i, ++offset, b += t.nr * t.kg) {
+      const uint8_t* bytes = row + *offset;
+      int32_t a[kGemmQ8MostDepthGroup];
+      for (int k = 0; k < t.kg; ++k) a[k] = static_cast<Byte>(form == 0 ? bytes[k] : formed_byte(bytes, form, k));
+      for (int column = 0; column < t.columns; ++column) {
+        for (int k = 0; k < t.kg; ++k) acc[column] += static_cast<uint32_t>(a[k] * b[column * t.kg + k]);
+      }
     }
   }
 }

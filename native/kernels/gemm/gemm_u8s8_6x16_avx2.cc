@@ -23,6 +23,48 @@ inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i a,
       : [a] "x"(a), [b] "m"(*reinterpret_cast<const __m256i_u*>(b)), [ones] "x"(ones));
 }
 
+inline __m256i four_bytes(const uint8_t* at) {
+  int32_t bits;
+  std::memcpy(&bits, at, sizeof(bits));
+  return _mm256_set1_epi32(bits);
+}
+
+// How a kind of forms changes four bytes; `with`: a dword in all lanes.
+struct Plain {
+  static __m256i change(__m256i four, __m256i) { return four; }
+};
+struct Ordered {
+  static __m256i change(__m256i four, __m256i with) { return _mm256_shuffle_epi8(four, with); }
+};
+struct Complemented {
+  static __m256i change(__m256i four, __m256i with) { return _mm256_xor_si256(four, with); }
+};
+
+// Where the sums of a tile have got to.
+struct Progress {
+  const int64_t* offset;
+  const int8_t* b;
+};
+
+// The depth groups of one segment, all of one form.
+template <typename Form, int kRows, int kVectors>
+inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&a)[kRows], const int32_t*& segment,
+                                                         uint32_t with, Progress& at,
+                                                         __m256i (&sums)[kRows][kVectors]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  const __m256i change = _mm256_set1_epi32(static_cast<int32_t>(with));
+  const int64_t* end = at.offset + (segment[1] - segment[0]);
+  ++segment;
+  for (; at.offset != end; ++at.offset, at.b += 64) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i four = Form::change(four_bytes(a[r] + *at.offset), change);
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i) multiply_add(sums[r][i], four, at.b + 32 * i, ones);
+    }
+  }
+}
+
 // sums[r][i]: columns 8i to 8i + 7 of row first + r.
 template <int kRows, int kVectors>
 inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first,
@@ -35,17 +77,18 @@ inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t
     for (int i = 0; i < kVectors; ++i)
       sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
   }
-  const __m256i ones = _mm256_set1_epi16(1);
-  const int8_t* b = t.b;
-  const int64_t* end = t.offsets + t.depth_groups;
-  for (const int64_t* offset = t.offsets; offset != end; ++offset, b += 64) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      int32_t bits;
-      std::memcpy(&bits, a[r] + *offset, sizeof(bits));
-      const __m256i four = _mm256_set1_epi32(bits);
-#pragma GCC unroll 2
-      for (int i = 0; i < kVectors; ++i) multiply_add(sums[r][i], four, b + 32 * i, ones);
+  Progress at{t.offsets, t.b};
+  const int32_t* segment = t.segments;
+#pragma GCC unroll 1
+  for (int64_t part = 0; part < t.parts; ++part) {
+    multiply_form<Plain>(a, segment, 0, at, sums);
+#pragma GCC unroll 1
+    for (int form = 1; form < kFirstComplement; ++form) {
+      multiply_form<Ordered>(a, segment, kFormOrder[form], at, sums);
+    }
+#pragma GCC unroll 1
+    for (int form = kFirstComplement; form < kRowForms; ++form) {
+      multiply_form<Complemented>(a, segment, kFormComplement[form], at, sums);
     }
   }
 }

@@ -1,16 +1,16 @@
-"""Packed weights hold the weights: runs padded, pairs within their bound, the excess where it belongs."""
+"""Packed weights hold the weights: runs padded, pairs within their bound, rows where they belong."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference.program_image_ops import unpack, with_excess
+from reference.program_image_ops import from_rows, unpack
 
 from edgekit.converters.lowering.packing import PackedConv, pack_conv_q8
 from edgekit.package.program_schema import program_schema
 
 ISAS = [isa for isa in program_schema().packings if isa != "scalar"]
-SHAPES = [(16, 4, 1, 1), (24, 3, 3, 3), (7, 5, 2, 3), (33, 64, 1, 1), (4, 1, 1, 7)]
+SHAPES = [(16, 4, 1, 1), (5, 150, 3, 3), (24, 3, 3, 3), (7, 5, 2, 3), (33, 64, 1, 1), (4, 1, 1, 7)]
 
 
 def unpacked(packed: PackedConv, shape: tuple[int, ...], groups: int, isa: str) -> np.ndarray:
@@ -18,11 +18,13 @@ def unpacked(packed: PackedConv, shape: tuple[int, ...], groups: int, isa: str) 
     packing = program_schema().packings[isa]
     out_channels, channels, kernel_h, kernel_w = shape
     run = kernel_w * channels
-    w = packed.w.astype(np.int64)
-    if packed.excess_start is not None:
+    w = packed.w
+    if packed.row_start is not None:
         panels = -(-out_channels // groups // packing.nr_q8)
         dims = (groups, panels, kernel_h * -(-run // packing.kg_q8))
-        w = with_excess(w, packed.excess_start, packed.excess_group, dims)
+        w, besides = from_rows(w, packed.row_start, packed.row_group, dims)
+        assert packed.complement is not None
+        np.testing.assert_array_equal(besides[:, : out_channels // groups].reshape(-1), packed.complement)
     rows = unpack(w, out_channels // groups, (kernel_h, run), packing.kg_q8)
     return np.moveaxis(rows.reshape(out_channels, kernel_h, kernel_w, channels), 3, 1)
 
@@ -55,18 +57,47 @@ def test_groups_come_back(isa: str) -> None:
 @pytest.mark.parametrize("kind", ["bell", "wide", "extremes"])
 def test_no_pair_saturates(kind: str) -> None:
     packed = pack_conv_q8(weights((48, 32, 3, 3), kind), 1, program_schema().packings["x86_avx2"])
-    assert packed.excess_start is not None
+    assert packed.row_start is not None
     pairs = packed.w.reshape(-1, 2).astype(np.int64)
     assert (np.maximum(pairs, 0).sum(1) * 255).max() <= 32767
     assert (np.minimum(pairs, 0).sum(1) * 255).min() >= -32768
 
 
-def test_small_weights_have_no_excess() -> None:
+def test_small_weights_are_no_list() -> None:
     packed = pack_conv_q8(weights((16, 32, 1, 1), "narrow"), 1, program_schema().packings["x86_avx2"])
-    assert packed.excess_start is None and packed.excess_group is None
+    assert packed.row_start is None and packed.row_group is None
     assert packed.w.shape == (1, 1, 8, 64)
 
 
+# The depths of each column whose weights are large: two of a pair are beyond the bound.
+@pytest.mark.parametrize(
+    ("large", "form"),
+    [
+        ([(0, 1)], 1),
+        ([(0, 1), (0, 2)], 2),
+        ([(0, 1, 2)], 3),
+        ([(0, 2, 3)], 4),
+        ([(0, 1, 2, 3)], 5),
+    ],
+)
+def test_another_form_saves_the_second_row(large: list[tuple[int, ...]], form: int) -> None:
+    w = np.zeros((16, 4, 1, 1), np.int8)
+    for column, depths in enumerate(large):
+        w[column, list(depths)] = 100
+    packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
+    assert packed.row_start is not None
+    assert packed.row_start.tolist() == [0] * (form + 1) + [1] * (6 - form)
+
+
+def test_second_row_where_no_form_helps() -> None:
+    w = np.zeros((16, 4, 1, 1), np.int8)
+    w[3] = 100
+    w[4] = np.array([100, -100, 100, -100])[:, None, None]
+    packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
+    assert packed.row_start is not None
+    assert packed.row_start.tolist() == [0, 2, 2, 2, 2, 2, 2]
+
+
 @pytest.mark.parametrize("isa", [isa for isa in ISAS if isa != "x86_avx2"])
-def test_only_saturating_kernels_need_an_excess(isa: str) -> None:
-    assert pack_conv_q8(weights((16, 32, 1, 1), "extremes"), 1, program_schema().packings[isa]).excess_start is None
+def test_only_saturating_kernels_need_a_list(isa: str) -> None:
+    assert pack_conv_q8(weights((16, 32, 1, 1), "extremes"), 1, program_schema().packings[isa]).row_start is None
