@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -73,13 +73,17 @@ def bench_command(
         print_json(document)
         return
     if json is not None:
-        import json as json_module
-
-        from edgekit.package.storage import write_atomic
-
-        write_atomic(json, (json_module.dumps(document, indent=1) + "\n").encode())
+        _write_json(json, document)
     for name, result in results.items():
         print_result(name, result)
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    import json
+
+    from edgekit.package.storage import write_atomic
+
+    write_atomic(path, (json.dumps(document, indent=1) + "\n").encode())
 
 
 def _check_range(option: str, value: float, least: float, most: float) -> None:

@@ -180,16 +180,16 @@ def test_a_missed_gate_writes_nothing(options, tmp_path):
     ],
 )
 def test_bad_options_write_nothing(options, tmp_path, changes, error):
-    failing(options(**changes), error, tmp_path)
+    assert failing(options(**changes), error, tmp_path)
 
 
 def test_bad_models_write_nothing(options, net, tmp_path):
     data = net.read_bytes()
     for content in (b"", b"junk", data[: len(data) // 2]):
         net.write_bytes(content)
-        failing(options(), ModelError, tmp_path)
+        assert net.name in failing(options(), ModelError, tmp_path)
     net.unlink()
-    failing(options(), ModelError, tmp_path)
+    assert net.name in failing(options(), ModelError, tmp_path)
 
 
 SMALL_MODELS = [

@@ -71,7 +71,7 @@ def test_metadata_name_and_hash(tmp_path):
 )
 def test_foreign_files(tmp_path, content):
     (tmp_path / "m.onnx").write_bytes(content)
-    refused(tmp_path / "m.onnx")
+    assert "m.onnx" in refused(tmp_path / "m.onnx")
 
 
 def test_every_truncation_is_refused_or_a_smaller_valid_model(tmp_path):
@@ -105,7 +105,7 @@ def test_flipped_bytes_never_crash(tmp_path):
 def test_missing_file_and_folder(tmp_path):
     assert "no such file" in refused(tmp_path / "none.onnx")
     (tmp_path / "folder.onnx").mkdir()
-    refused(tmp_path / "folder.onnx")
+    assert "folder.onnx: not a file" in refused(tmp_path / "folder.onnx")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_cycle(tmp_path):
     proto = small_model()
     proto.graph.node[0].input[0] = "y"
     onnx.save(proto, tmp_path / "m.onnx")
-    refused(tmp_path / "m.onnx")
+    assert "m.onnx" in refused(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("dims", [[4, 3, 3, 4], [-4, 3, 3, 3], [1 << 40, 1 << 40], [1] * 100, [4, 3, 3, 0]])
@@ -165,7 +165,7 @@ def test_deep_branches(tmp_path):
             break
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
-    refused(tmp_path / "m.onnx")
+    assert "m.onnx" in refused(tmp_path / "m.onnx")
 
 
 def with_external(folder, **entries) -> onnx.ModelProto:
@@ -222,7 +222,7 @@ def test_external_data_outside_or_wrong(tmp_path, entries):
     folder.mkdir()
     with_external(folder, **entries)
     (tmp_path / "w.bin").write_bytes(b"\0" * 4096)
-    refused(folder / "m.onnx")
+    assert "m.onnx" in refused(folder / "m.onnx")
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard", "folder", "pipe"])
@@ -240,4 +240,4 @@ def test_external_data_behind_links(tmp_path, kind):
         (folder / "sub").symlink_to(outside)
     else:
         os.mkfifo(folder / "w.bin")
-    refused(folder / "m.onnx")
+    assert "m.onnx" in refused(folder / "m.onnx")

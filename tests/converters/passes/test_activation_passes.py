@@ -81,7 +81,9 @@ def test_a_gate_that_others_read_is_not_taken_apart(build, rewrite, ops):
     text = """g (float[2,8] x) => (float[2,8] y, float[2,8] c)
         { a = Add (x, three) c = Clip (a, zero, six) m = Mul (x, c) y = Div (m, six) }"""
     constants = {n: np.float32(CONSTANTS[n]) for n in ("three", "zero", "six")}
-    rewrite(build(text, **constants), CLIPS, HARD_SWISH, HARD_SIGMOID, spread=6.0)
+    model = rewrite(build(text, **constants), CLIPS, HARD_SWISH, HARD_SIGMOID, spread=6.0)
+    assert [output.name for output in model.graph.outputs] == ["y", "c"]
+    assert "Clip" in ops(model)
 
 
 @pytest.mark.parametrize("body", ["s = Sigmoid (x) y = Mul (x, s)", "s = Sigmoid (x) y = Mul (s, x)"])
