@@ -15,9 +15,6 @@ def sha256(data: bytes) -> str:
 def digest_file(descriptor: int, offset_bytes: int, size_bytes: int) -> tuple[str, int]:
     """(SHA-256, CRC-32) of a range of an open file. Raises OSError."""
 
-def parse_json(text: bytes) -> Any:
-    """Parses JSON strictly. Raises ValueError for duplicate keys, numbers that are not finite, deep nesting, ..."""
-
 def usable_cpus() -> int:
     """Cores that an inference may use: affinity mask, cgroup quota, big cores only, one thread a core."""
 

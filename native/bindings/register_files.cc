@@ -1,5 +1,5 @@
-// edgekit._native.sha256, digest_file and parse_json: what a package is verified and read with. Python has all three,
-// in modules that take longer to import than a package takes to load.
+// edgekit._native.sha256 and digest_file: what a package is verified with. Python has both, in modules that take longer
+// to import than a package takes to load.
 #include <pybind11/pybind11.h>
 
 #include <cerrno>
@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "bindings/released_gil.h"
-#include "bindings/strict_json.h"
 #include "core/file_digest.h"
 #include "core/sha256.h"
 
@@ -43,9 +42,6 @@ void register_files(py::module_& module) {
   module.def("sha256", &sha256_of, py::arg("data"), "SHA-256 of bytes, 64 hex digits.");
   module.def("digest_file", &digest, py::arg("descriptor"), py::arg("offset_bytes"), py::arg("size_bytes"),
              "(SHA-256, CRC-32) of a range of an open file.");
-  module.def(
-      "parse_json", [](const py::bytes& text) { return parse_strict_json(std::string_view(text)); }, py::arg("text"),
-      "Parses JSON strictly.");
 }
 
 }  // namespace edgekit
