@@ -52,7 +52,7 @@ constexpr uint64_t kYmm = 0x6, kZmm = 0xe6;
 // Intel SDM volume 2, CPUID; AMD's leaves agree for these.
 constexpr CpuidBit kCpuidBits[] = {
     {"avx", 1, 0, 2, 28, kYmm},        {"avx2", 7, 0, 1, 5, kYmm},
-    {"avx512_vbmi", 7, 0, 2, 1, kZmm}, {"avx512_vnni", 7, 0, 2, 11, kZmm},
+    {"avx512vbmi", 7, 0, 2, 1, kZmm}, {"avx512_vnni", 7, 0, 2, 11, kZmm},
     {"avx512bw", 7, 0, 1, 30, kZmm},   {"avx512dq", 7, 0, 1, 17, kZmm},
     {"avx512f", 7, 0, 1, 16, kZmm},    {"avx512vl", 7, 0, 1, 31, kZmm},
     {"avx_vnni", 7, 1, 0, 4, kYmm},    {"bmi2", 7, 0, 1, 8, 0},

@@ -11,7 +11,7 @@
 namespace edgekit {
 
 // Features found, sorted, named as in /proc/cpuinfo. x86 (CPUID, and XCR0 for what the operating system must save):
-// avx, avx2, avx512_vbmi, avx512_vnni, avx512bw, avx512dq, avx512f, avx512vl, avx_vnni, bmi2, f16c, fma, pclmulqdq,
+// avx, avx2, avx512vbmi, avx512_vnni, avx512bw, avx512dq, avx512f, avx512vl, avx_vnni, bmi2, f16c, fma, pclmulqdq,
 // sha_ni, sse4_1, sse4_2, ssse3. ARM (HWCAP): asimd, asimddp, asimdhp, bf16, crc32, fphp, i8mm, sha2, sve, sve2.
 const std::vector<std::string>& cpu_features();
 
