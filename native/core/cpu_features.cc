@@ -51,14 +51,14 @@ struct CpuidBit {
 constexpr uint64_t kYmm = 0x6, kZmm = 0xe6;
 // Intel SDM volume 2, CPUID; AMD's leaves agree for these.
 constexpr CpuidBit kCpuidBits[] = {
-    {"avx", 1, 0, 2, 28, kYmm},        {"avx2", 7, 0, 1, 5, kYmm},
+    {"avx", 1, 0, 2, 28, kYmm},       {"avx2", 7, 0, 1, 5, kYmm},
     {"avx512vbmi", 7, 0, 2, 1, kZmm}, {"avx512_vnni", 7, 0, 2, 11, kZmm},
-    {"avx512bw", 7, 0, 1, 30, kZmm},   {"avx512dq", 7, 0, 1, 17, kZmm},
-    {"avx512f", 7, 0, 1, 16, kZmm},    {"avx512vl", 7, 0, 1, 31, kZmm},
-    {"avx_vnni", 7, 1, 0, 4, kYmm},    {"bmi2", 7, 0, 1, 8, 0},
-    {"f16c", 1, 0, 2, 29, kYmm},       {"fma", 1, 0, 2, 12, kYmm},
-    {"pclmulqdq", 1, 0, 2, 1, 0},      {"sha_ni", 7, 0, 1, 29, 0},
-    {"sse4_1", 1, 0, 2, 19, 0},        {"sse4_2", 1, 0, 2, 20, 0},
+    {"avx512bw", 7, 0, 1, 30, kZmm},  {"avx512dq", 7, 0, 1, 17, kZmm},
+    {"avx512f", 7, 0, 1, 16, kZmm},   {"avx512vl", 7, 0, 1, 31, kZmm},
+    {"avx_vnni", 7, 1, 0, 4, kYmm},   {"bmi2", 7, 0, 1, 8, 0},
+    {"f16c", 1, 0, 2, 29, kYmm},      {"fma", 1, 0, 2, 12, kYmm},
+    {"pclmulqdq", 1, 0, 2, 1, 0},     {"sha_ni", 7, 0, 1, 29, 0},
+    {"sse4_1", 1, 0, 2, 19, 0},       {"sse4_2", 1, 0, 2, 20, 0},
     {"ssse3", 1, 0, 2, 9, 0},
 };
 
@@ -121,7 +121,11 @@ bool includes(Isa active, Isa wanted) {
 }  // namespace
 
 const std::vector<std::string>& cpu_features() {
-  static const std::vector<std::string> features = detect();
+  static const std::vector<std::string> features = [] {
+    std::vector<std::string> found = detect();
+    std::sort(found.begin(), found.end());
+    return found;
+  }();
   return features;
 }
 

@@ -13,6 +13,7 @@ from engine_native.programs import inverter
 from edgekit import _native
 from edgekit.errors import IsaError, TensorError
 from edgekit.package.program_schema import program_schema
+from edgekit.target.isa import native_isa
 
 _NAMES = list(program_schema().enums["isa"])
 
@@ -30,6 +31,11 @@ def test_features_agree_with_the_kernel() -> None:
 def test_best_isa_runs_and_scalar_always_does() -> None:
     assert _native.isa_problem(_native.best_isa()) is None
     assert _native.isa_problem("scalar") is None
+
+
+def test_best_isa_is_what_the_features_allow() -> None:
+    assert _native.best_isa() == native_isa(_native.cpu_features())
+    assert _native.cpu_features() == sorted(_native.cpu_features())  # they are searched by halves
 
 
 def test_unknown_isa_names_the_known_ones() -> None:
