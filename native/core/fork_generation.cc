@@ -18,4 +18,10 @@ void count_fork() { generation.fetch_add(1, std::memory_order_relaxed); }
 
 int fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
+bool lost_in_fork(int generation_of_start, std::thread* thread) {
+  if (generation_of_start == fork_generation()) return false;
+  if (thread->joinable()) thread->detach();
+  return true;
+}
+
 }  // namespace edgekit

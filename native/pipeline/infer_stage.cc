@@ -117,10 +117,7 @@ Status InferStage::status() const {
 }
 
 void InferStage::close(std::vector<void*>* left) {
-  if (generation_ != fork_generation()) {
-    if (thread_.joinable()) thread_.detach();  // it exists in the parent only
-    return;
-  }
+  if (lost_in_fork(generation_, &thread_)) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
