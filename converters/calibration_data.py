@@ -138,7 +138,14 @@ def _image_folder(folder: Path, inputs: CalibrationInputs, max_samples: int, see
     if inputs.preprocess is None:
         raise CalibrationError("pictures need a preprocessing", where=folder, hint="give --preprocess")
     pictures = [spec for spec in inputs.specs if spec.layout in ("nchw", "nhwc")]
-    if len(inputs.specs) != 1 or len(pictures) != 1:
+    if len(inputs.specs) == 1 and not pictures:
+        raise CalibrationError(
+            f"pictures of color {inputs.preprocess.color} don't fit the model's input",
+            where=inputs.specs[0].name,
+            got=f"shape {list(inputs.specs[0].shape)}",
+            expected="4 dims, one of 3 channels, or of 1 with --color gray",
+        )
+    if len(inputs.specs) != 1:
         raise CalibrationError(
             "pictures fit models with one picture input only",
             where=folder,

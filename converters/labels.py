@@ -16,24 +16,42 @@ _BLANK = "blank"
 _NAME = re.compile(r"""(\d{1,6})\s*:\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")""")
 
 
-def resolve_labels(
-    given: Path | tuple[str, ...] | None, metadata: Mapping[str, str], postprocess: PostprocessSpec
-) -> tuple[str, ...]:
-    """Finds the labels.
+def given_labels(given: Path | tuple[str, ...] | None, postprocess: PostprocessSpec) -> tuple[str, ...] | None:
+    """Reads the labels that the user gives.
 
     Args:
-        given: A file with one name a line, or the names.
-        metadata: Of the model.
+        given: A file with one name a line, or the names; None: none are given.
         postprocess: For text recognition the blank comes first and the space last, as PP-OCR counts its classes.
 
     Raises:
         UsageError: The file can't be read.
     """
-    if isinstance(given, tuple):
+    if given is None or isinstance(given, tuple):
         return given
-    if given is not None:
-        lines = _read(given)
-        return _characters(lines) if postprocess.task == "text-recognize" and _BLANK not in lines[:1] else tuple(lines)
+    lines = _read(given)
+    return _characters(lines) if postprocess.task == "text-recognize" and _BLANK not in lines[:1] else tuple(lines)
+
+
+def check_label_count(labels: tuple[str, ...], classes: int, postprocess: PostprocessSpec) -> None:
+    """Checks that there is a label for each class and none beyond.
+
+    Args:
+        labels: The names; none fit every model.
+        classes: Of the model; 0 where it is not known.
+        postprocess: Its task; text recognition may leave the last label, the space, unused.
+
+    Raises:
+        UsageError: Too few or too many.
+    """
+    spare = int(postprocess.task == "text-recognize")
+    if labels and classes and not classes <= len(labels) <= classes + spare:
+        raise UsageError(
+            "labels differ in number from the model's classes", where="--labels", got=len(labels), expected=classes
+        )
+
+
+def metadata_labels(metadata: Mapping[str, str], postprocess: PostprocessSpec) -> tuple[str, ...]:
+    """Finds labels in the metadata of a model; none where it holds none."""
     if postprocess.task == "text-recognize" and metadata.get("character"):
         return _characters(metadata["character"].split("\n"))
     found = {int(number): single or double for number, single, double in _NAME.findall(metadata.get("names", ""))}

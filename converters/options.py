@@ -86,6 +86,8 @@ class ConvertOptions:
             raise UsageError("out of range", where="--max-drop", got=self.max_drop, expected="0 to 100 points")
         if not 1 <= self.max_samples <= 100_000:
             raise UsageError("out of range", where="--max-samples", got=self.max_samples, expected="1 to 100000")
+        if not 0 <= self.seed < 2**64:
+            raise UsageError("out of range", where="--seed", got=self.seed, expected="0 to 2^64 - 1")
         if self.precision == "int8" and self.calibration is None:
             raise UsageError(
                 "INT8 needs calibration data",

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgekit import __version__
-from edgekit.converters.labels import resolve_labels
+from edgekit.converters.labels import check_label_count, given_labels, metadata_labels
 from edgekit.converters.options import ConvertOptions, recipe_toml
 from edgekit.converters.prepare import Prepared, is_quantized, prepare
 from edgekit.converters.preprocessing import resolve_postprocess
 from edgekit.converters.quantization import QuantizeOptions, quantize
+from edgekit.converters.task_outputs import check_task_outputs
 from edgekit.converters.variants import (
     EmittedVariant,
     Graph,
@@ -26,12 +27,15 @@ from edgekit.converters.variants import (
 )
 from edgekit.converters.verification import Verified, verify
 from edgekit.converters.verify.audit import audit, check_overrides
+from edgekit.converters.verify.gate import is_flat
 from edgekit.converters.verify.measure import report_progress
 from edgekit.converters.verify.report import REPORT_FORMAT, PassRow, PlanRow, Report, report_json
 from edgekit.converters.verify.report_html import report_html
-from edgekit.errors import StorageError, UnsupportedError
+from edgekit.errors import UnsupportedError, UsageError
 from edgekit.package.golden import golden_members
 from edgekit.package.manifest import FORMAT_MAJOR, FORMAT_MINOR, Manifest
+from edgekit.package.specs import PostprocessSpec
+from edgekit.package.storage import check_output
 from edgekit.package.writer import write_package
 from edgekit.records import replace
 from edgekit.target import Profile, load_profile
@@ -64,23 +68,39 @@ def convert(options: ConvertOptions) -> ConvertResult:
         GateError: The package would miss its accuracy gate (3); nothing is written.
         EnvironmentFaultError: A library, device or disk space is missing (4).
     """
-    _check_output(options.output)
+    _check_output(options)
+    postprocess = resolve_postprocess(options.preprocess, options.task, options.form)
+    given = given_labels(options.labels, postprocess)
     profile = load_profile(options.device)
     report_progress(options.progress, "import")(0.0)
     prepared = prepare(options)
+    labels = _labels(given, prepared, postprocess)
     graph = _graph(options, prepared)
     emitted = _emit(options, profile, graph, prepared)
-    manifest = _manifest(options, profile, prepared, emitted)
+    manifest = replace(_manifest(profile, prepared, emitted), postprocess=postprocess, labels=labels)
     verified = verify(options, graph, prepared, manifest, emitted)
     report = _report(options, profile, graph, prepared, verified)
     return _package(options, profile, prepared, manifest, verified, report)
 
 
-def _check_output(output: Path) -> None:
-    if not output.parent.is_dir():
-        raise StorageError("no such folder", where=output.parent, hint="make it first, or choose another --output")
-    if output.is_dir():
-        raise StorageError("is a folder", where=output)
+def _check_output(options: ConvertOptions) -> None:
+    named = (options.model, options.calibration, options.labels, options.preprocess, options.device)
+    check_output(options.output, [Path(each) for each in named if isinstance(each, (str, Path))])
+
+
+def _labels(given: tuple[str, ...] | None, prepared: Prepared, postprocess: PostprocessSpec) -> tuple[str, ...]:
+    """Labels that fit the model, of those given or else of its metadata."""
+    classes = check_task_outputs(postprocess, prepared.outputs)
+    if given is not None:
+        check_label_count(given, classes, postprocess)
+        return given
+    found = metadata_labels(prepared.imported.metadata, postprocess)
+    try:
+        check_label_count(found, classes, postprocess)
+    except UsageError as error:
+        prepared.notes.append(f"the labels in the model's metadata were left out: {error}")
+        return ()
+    return found
 
 
 def _graph(options: ConvertOptions, prepared: Prepared) -> Graph:
@@ -135,10 +155,7 @@ def _check_arena(profile: Profile, arena_bytes: float) -> None:
         )
 
 
-def _manifest(
-    options: ConvertOptions, profile: Profile, prepared: Prepared, emitted: Sequence[EmittedVariant]
-) -> Manifest:
-    postprocess = resolve_postprocess(options.preprocess, options.task, options.form)
+def _manifest(profile: Profile, prepared: Prepared, emitted: Sequence[EmittedVariant]) -> Manifest:
     return Manifest(
         format_major=FORMAT_MAJOR,
         format_minor=FORMAT_MINOR,
@@ -153,8 +170,6 @@ def _manifest(
         members={},
         buckets=prepared.buckets,
         preprocess=prepared.preprocess,
-        postprocess=postprocess,
-        labels=resolve_labels(options.labels, prepared.imported.metadata, postprocess),
     )
 
 
@@ -193,7 +208,9 @@ def _metrics(report: Report) -> dict[str, float]:
     for engine in report.engines:
         if engine.missed:
             continue
-        metrics[f"{engine.variant}.min_sqnr_db"] = min(part.sqnr_db for part in engine.parts)
+        judged = [part.sqnr_db for part in engine.parts if not is_flat(part)]
+        if judged:
+            metrics[f"{engine.variant}.min_sqnr_db"] = min(judged)
         metrics[f"{engine.variant}.host_latency_ms"] = engine.latency_ms
         if engine.agreement is not None:
             metrics[f"{engine.variant}.agreement"] = engine.agreement

@@ -26,12 +26,14 @@ from edgekit.converters.passes.shapes import (
     specialise,
 )
 from edgekit.converters.preprocessing import resolve_preprocess
-from edgekit.errors import UnsupportedError
+from edgekit.converters.verify.signal import most_telling_sample, refuse_flat
+from edgekit.errors import ModelError, UnsupportedError
 from edgekit.package.specs import Layout, PreprocessSpec, TensorSpec
 
 HELD_OUT_SHARE = 0.2
 MAX_HELD_OUT = 64
 RANDOM_SAMPLES = 4
+FEW_HELD_OUT = 8
 _GATE_SAMPLES = 2
 _NUMPY_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
 _DTYPES = ("float32", "uint8", "int8", "int32", "int64", "bool")
@@ -52,6 +54,7 @@ class Prepared:
         calibration: Samples to calibrate with; None in float.
         held_out: Samples to verify with: held out from calibration, or random.
         random_samples: Whether held_out are random numbers.
+        golden: Which of held_out serves the package's self-test.
         records: What each pass did.
         notes: Lines for the user.
     """
@@ -67,6 +70,7 @@ class Prepared:
     calibration: CalibrationData | None
     held_out: CalibrationData
     random_samples: bool
+    golden: int
     records: tuple[PassRecord, ...]
     notes: list[str] = field(default_factory=list)
 
@@ -84,6 +88,8 @@ def prepare(options: ConvertOptions) -> Prepared:
     preprocess = resolve_preprocess(options.preprocess, options.preprocess_overrides)
     imported = import_model(options.model)
     model = imported.model
+    if not model.graph.outputs:
+        raise ModelError("the model has no outputs", where=options.model)
     context = PassContext()
     # A QDQ model is read plainly: fused INT8 kernels of ONNX Runtime may saturate on this CPU.
     reference = FloatReference(model, optimised=not is_quantized(model))
@@ -102,6 +108,7 @@ def prepare(options: ConvertOptions) -> Prepared:
     gate = NumericGate(plain, [held_out.load(i) for i in held_out.indices[:_GATE_SAMPLES]])
     if not gate.finite:
         context.notes.append("the float model itself gives NaN or infinity on a sample; engines are held to the same")
+    golden = _golden(reference, held_out, random_samples, context.notes)
     records = run_passes(model, NORMALISE, gate, context, _in(NORMALISE, options.skip_passes), options.progress)
     fix_inputs(model, plan)
     records += run_passes(model, OPTIMISE, gate, context, _in(OPTIMISE, options.skip_passes), options.progress)
@@ -119,9 +126,22 @@ def prepare(options: ConvertOptions) -> Prepared:
         calibration,
         held_out,
         random_samples,
+        golden,
         tuple(records),
         context.notes,
     )
+
+
+def _golden(reference: FloatReference, held_out: CalibrationData, random: bool, notes: list[str]) -> int:
+    golden, telling = most_telling_sample(reference.run, held_out)
+    if not telling and not random:
+        raise refuse_flat()
+    if not telling:
+        notes.append("random numbers move no output of the model: its accuracy was not tested; give --calib")
+    if not random and len(held_out) < FEW_HELD_OUT:
+        enough = round(FEW_HELD_OUT / HELD_OUT_SHARE)
+        notes.append(f"accuracy rests on {len(held_out)} held-out samples; give {enough} in all for surer figures")
+    return golden
 
 
 def is_quantized(model: ir.Model) -> bool:

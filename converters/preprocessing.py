@@ -10,7 +10,7 @@ from typing import Any
 
 from edgekit.errors import UsageError
 from edgekit.package.presets import POSTPROCESS, PREPROCESS
-from edgekit.package.specs import PostprocessSpec, PreprocessSpec
+from edgekit.package.specs import FORMS, PostprocessSpec, PreprocessSpec
 from edgekit.records import decode, field_names, replace, to_builtins
 
 if sys.version_info >= (3, 11):
@@ -22,13 +22,6 @@ _MAX_TOML_BYTES = 1 << 16
 _LISTS = ("mean", "std")
 _NUMBERS = ("scale", "pad_value", "crop_ratio")
 _COUNTS = ("side_multiple", "side_limit_px")
-_DEFAULT_FORMS = {
-    "classify": "logits",
-    "detect": "yolov8",
-    "text-detect": "dbnet",
-    "text-recognize": "ctc",
-    "raw": "raw",
-}
 
 
 def resolve_preprocess(choice: str | None, overrides: Mapping[str, str]) -> PreprocessSpec | None:
@@ -55,7 +48,7 @@ def resolve_preprocess(choice: str | None, overrides: Mapping[str, str]) -> Prep
     try:
         spec: PreprocessSpec = decode(values, PreprocessSpec)
     except ValueError as error:
-        raise UsageError("not a preprocessing", where=where, got=str(error)) from error
+        raise UsageError(f"not a preprocessing: {error}", where=where) from error
     channels = 1 if spec.color == "gray" else 3
     for key in _LISTS:
         count = len(getattr(spec, key))
@@ -120,13 +113,18 @@ def resolve_postprocess(choice: str | None, task: str | None, form: str | None) 
     """Makes the post-processing spec: the preset's, with task and form overridden.
 
     Raises:
-        UsageError: Unknown task.
+        UsageError: Unknown task, or a form that the task does not read.
     """
     spec = POSTPROCESS.get(choice or "", PostprocessSpec())
     if task is not None:
-        if task not in _DEFAULT_FORMS:
-            raise UsageError("unknown task", where="--task", got=task, expected=", ".join(_DEFAULT_FORMS))
+        if task not in FORMS:
+            raise UsageError("unknown task", where="--task", got=task, expected=", ".join(FORMS))
         if task != spec.task:
-            values = {"task": task, "form": _DEFAULT_FORMS[task], "score_threshold": spec.score_threshold}
+            values = {"task": task, "form": FORMS[task][0], "score_threshold": spec.score_threshold}
             spec = decode(values, PostprocessSpec)
-    return spec if form is None else replace(spec, form=form)
+    if form is None:
+        return spec
+    if form not in FORMS[spec.task]:
+        known = ", ".join(FORMS[spec.task])
+        raise UsageError(f"task {spec.task} has no such form of outputs", where="--form", got=form, expected=known)
+    return replace(spec, form=form)

@@ -26,7 +26,7 @@ from edgekit.converters.verify.measure import (
 )
 from edgekit.converters.verify.parts import parts_of
 from edgekit.converters.verify.report import EngineReport
-from edgekit.errors import UnsupportedError
+from edgekit.errors import EngineError, PackageError, UnsupportedError
 from edgekit.package.golden import DEFAULT_MIN_SQNR_DB, GoldenSample, golden_members
 from edgekit.package.manifest import Manifest
 from edgekit.package.writer import write_package
@@ -95,8 +95,10 @@ def verify(
     remembered = RememberedReference(prepared.reference.run, prepared.held_out)
     parts = parts_of(prepared.model, prepared.outputs, draft.postprocess)
     precision = "int8" if graph.quantized else "fp32"
-    yardstick = Yardstick(remembered, prepared.held_out, parts, draft.postprocess, precision, options.max_drop)
-    verified = Verified(GoldenSample(prepared.held_out.load(prepared.held_out.indices[0]), {}))
+    yardstick = Yardstick(
+        remembered, prepared.held_out, parts, draft.postprocess, precision, options.max_drop, prepared.golden
+    )
+    verified = Verified(GoldenSample(prepared.held_out.load(prepared.held_out.indices[prepared.golden]), {}))
     with tempfile.TemporaryDirectory(prefix="edgekit-convert-") as folder:
         for index, one in enumerate(emitted):
             _verify_one(one, graph, draft, yardstick, Path(folder, f"{index}.ekpkg"), (prepared, verified))
@@ -121,13 +123,19 @@ def _verify_one(
         prepared.notes.append(f"variant {one.variant.name} was not measured here: {reason}")
         verified.keep(one, None)
         return
-    measured = _measure(here, one, draft, yardstick, path)
+    try:
+        measured = _measure(here, one, draft, yardstick, path)
+    except (PackageError, EngineError) as error:
+        if not verified.golden.outputs:
+            raise
+        prepared.notes.append(f"variant {one.variant.name} was left out: {error}")
+        return
     verified.engines.append(measured.report)
     if not measured.report.missed:
-        verified.keep(one, measured.first_outputs)
+        verified.keep(one, measured.golden_outputs)
         if here is not one:
             verified.foreign_sqnr_db = _check_foreign(
-                one, draft, GoldenSample(verified.golden.inputs, measured.first_outputs), path
+                one, draft, GoldenSample(verified.golden.inputs, measured.golden_outputs), path
             )
     elif verified.golden.outputs:
         prepared.notes.append(f"variant {one.variant.name} was left out: {measured.report.missed}")
@@ -139,7 +147,7 @@ def _measure(here: EmittedVariant, one: EmittedVariant, draft: Manifest, yardsti
     write_package(path, replace(draft, variants=(here.variant,)), here.members)
     measured = measure_variant(path, here.variant, one.size_bytes(), yardstick)
     path.unlink()
-    return Measured(msgspec.structs.replace(measured.report, variant=one.variant.name), measured.first_outputs)
+    return Measured(msgspec.structs.replace(measured.report, variant=one.variant.name), measured.golden_outputs)
 
 
 def _check_foreign(one: EmittedVariant, draft: Manifest, golden: GoldenSample, path: Path) -> float:

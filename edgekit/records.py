@@ -122,7 +122,10 @@ def decode(value: Any, kind: Any, path: str = "$") -> Any:
     parts = get_args(kind)
     if origin is Literal:
         if not isinstance(value, str) or value not in parts:
-            raise _unexpected(value, " or ".join(map(repr, parts)), path)
+            wanted = " or ".join(map(repr, parts))
+            if not isinstance(value, str):
+                raise _unexpected(value, wanted, path)
+            raise ValueError(f"expected {wanted}, got {ascii(value)[:80]} at {path}")
         return value
     if origin in (Union, UnionType):
         return _decode_union(value, parts, path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from edgekit.converters.verify.accuracy import PartAccuracy
+from edgekit.converters.verify.signal import FLAT
 from edgekit.errors import GateError
 
 
@@ -27,9 +28,10 @@ FLOORS = {"fp32": Floor(30.0, 0.999), "int8": Floor(8.0, 0.93)}
 to some 40 dB. The INT8 floors let through what still works and stop what is broken: an output that one shared scale has
 wiped out has 0 dB."""
 
-_FLAT = 1e-4
-"""A part whose reference stays within this magnitude, such as a sigmoid far from its step, carries no signal to be
-judged by; it has to stay within ten times as much."""
+
+def is_flat(part: PartAccuracy) -> bool:
+    """Tells that the float model gives nothing to judge a part by; it has to stay within ten times as much."""
+    return max(abs(part.reference_min), abs(part.reference_max)) <= FLAT
 
 
 def check_gate(
@@ -51,7 +53,9 @@ def check_gate(
     Returns:
         None when it passes, else the reason in one line.
     """
-    if max_drop is not None and agreement is not None:
+    if max_drop is not None:
+        if agreement is None:
+            return f"{engine}: --max-drop can't be judged: the float model finds nothing on any held-out sample"
         drop = 100.0 - agreement
         if drop > max_drop:
             found = f"{engine} agrees with the float model in {agreement:.2f} of 100"
@@ -59,8 +63,8 @@ def check_gate(
         return None
     floor = FLOORS[precision]
     for part in parts:
-        if max(abs(part.reference_min), abs(part.reference_max)) <= _FLAT:
-            if part.max_abs > 10 * _FLAT:
+        if is_flat(part):
+            if part.max_abs > 10 * FLAT:
                 return f"{engine}: output {part.name} is off by {part.max_abs:.3g} where the float model gives zeros"
             continue
         if part.sqnr_db < floor.sqnr_db or part.cosine < floor.cosine:

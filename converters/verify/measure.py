@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ class Yardstick:
         postprocess: Task whose agreement is counted.
         precision: fp32 or int8: which floors apply.
         max_drop: See check_gate.
+        golden: Place among the samples of the one for the package's self-test.
     """
 
     reference: Run
@@ -39,6 +41,7 @@ class Yardstick:
     postprocess: PostprocessSpec
     precision: str
     max_drop: float | None
+    golden: int = 0
 
 
 class TimedRun:
@@ -103,10 +106,10 @@ def why_not_here(variant: Variant) -> str | None:
 
 @dataclass(frozen=True)
 class Measured:
-    """A variant's figures, and its outputs on the first sample for the package's self-test."""
+    """A variant's figures, and its outputs on the sample for the package's self-test."""
 
     report: EngineReport
-    first_outputs: Mapping[str, Array]
+    golden_outputs: Mapping[str, Array]
 
 
 def measure_variant(path: Path, variant: Variant, size_bytes: int, yardstick: Yardstick) -> Measured:
@@ -122,12 +125,13 @@ def measure_variant(path: Path, variant: Variant, size_bytes: int, yardstick: Ya
         EngineError: The engine failed.
     """
     agreement = Agreement(yardstick.postprocess)
-    first: dict[str, Array] = {}
+    golden: dict[str, Array] = {}
+    position = itertools.count()
 
     def observe(expected: Mapping[str, Array], got: Mapping[str, Array]) -> None:
         agreement.observe(expected, got)
-        if not first:
-            first.update(got)
+        if next(position) == yardstick.golden:
+            golden.update(got)
 
     with load(path, variant.engine, variant=variant.name) as model:
         run = TimedRun(model.run)
@@ -148,7 +152,7 @@ def measure_variant(path: Path, variant: Variant, size_bytes: int, yardstick: Ya
             memory_bytes=dict(model.memory_bytes()),
             missed=missed or "",
         )
-        return Measured(report, first)
+        return Measured(report, golden)
 
 
 def report_progress(progress: Progress | None, stage: str) -> Callable[[float], None]:

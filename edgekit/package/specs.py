@@ -15,6 +15,16 @@ Layout = Literal["nchw", "nhwc", "plain"]
 TaskName = Literal["classify", "detect", "text-detect", "text-recognize", "raw"]
 
 
+FORMS: dict[str, tuple[str, ...]] = {
+    "classify": ("logits", "probabilities"),
+    "detect": ("yolov8", "yolov8-heads", "yolov5", "yolov5-heads", "ssd"),
+    "text-detect": ("dbnet",),
+    "text-recognize": ("ctc", "ctc-logits"),
+    "raw": ("raw",),
+}
+"""Task to the forms of outputs that it reads, the usual one first; see PostprocessSpec."""
+
+
 class Quantization(Record, closed=True):
     """Affine quantization of a tensor: real = (q - zero_point) * scale."""
 

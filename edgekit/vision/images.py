@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ImageLike = Union[str, Path, bytes, bytearray, memoryview, NDArray[np.generic], Frame, "Image.Image"]
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm", ".pgm"})
-_FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM", "MPO")
+_FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM")
 
 # 100 megapixels decode to 300 MB; more is refused before decoding.
 MAX_PIXELS = 100_000_000

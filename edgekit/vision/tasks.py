@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgekit import _native
 from edgekit.errors import PackageError, TensorError
 from edgekit.package.manifest import Manifest
-from edgekit.package.specs import PostprocessSpec
+from edgekit.package.specs import FORMS, PostprocessSpec
 from edgekit.vision.detection import DetectTask
 from edgekit.vision.frame_transform import FrameTransform
 from edgekit.vision.output_arrays import single_output
@@ -125,12 +125,6 @@ def _softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True), dtype=np.float32)
 
 
-_FORMS: dict[str, tuple[str, ...]] = {
-    "classify": ("logits", "probabilities"),
-    "detect": ("yolov8", "yolov8-heads", "yolov5", "yolov5-heads", "ssd"),
-    "text-detect": ("dbnet",),
-    "text-recognize": ("ctc", "ctc-logits"),
-}
 _TASKS: dict[str, Callable[[Manifest], Task]] = {
     "classify": ClassifyTask,
     "detect": DetectTask,
@@ -146,8 +140,8 @@ def check_form(spec: PostprocessSpec) -> None:
     Raises:
         PackageError: It doesn't.
     """
-    known = _FORMS.get(spec.task)
-    if known is not None and spec.form not in known:
+    known = FORMS[spec.task]
+    if spec.form not in known:
         raise PackageError("unknown form of outputs", where=spec.task, got=spec.form, expected=", ".join(known))
 
 

@@ -141,6 +141,16 @@ def test_bad_sources_are_refused_in_one_line(tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
+def test_pictures_of_another_colour_name_the_option(tmp_path):
+    images(tmp_path, 1)
+    gray = CalibrationInputs((TensorSpec("x", "float32", (1, 1, 16, 16)),), (), PREPROCESS["unit"])
+    with pytest.raises(CalibrationError, match="--color gray"):
+        open_calibration(str(tmp_path), gray, 300, 0)
+    two = CalibrationInputs((PICTURE, VECTOR), (), PREPROCESS["unit"])
+    with pytest.raises(CalibrationError, match=r"got 2.*npz"):
+        open_calibration(str(tmp_path), two, 300, 0)
+
+
 def test_pictures_without_a_preprocessing(tmp_path):
     images(tmp_path, 1)
     with pytest.raises(CalibrationError, match="--preprocess"):

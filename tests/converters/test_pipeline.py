@@ -12,6 +12,7 @@ from edgekit.converters.pipeline import ConvertOptions, convert
 from edgekit.converters.verify.accuracy import CAP_DB, sqnr_of
 from edgekit.converters.verify.report import parse_report
 from edgekit.errors import CalibrationError, EdgekitError, GateError, ModelError, ProfileError, StorageError, UsageError
+from edgekit.package.golden import read_golden
 from edgekit.package.reader import open_package
 
 NET = """<ir_version: 8, opset_import: ["" : 17]>
@@ -250,3 +251,96 @@ def test_an_older_package_survives_a_failure(options, tmp_path):
         convert(options(device="nothing"))
     assert old.read_bytes() == b"old"
     assert list((tmp_path / "out").iterdir()) == [old]
+
+
+def test_no_source_is_written_over(options, net, samples, tmp_path):
+    """The model, a file or folder of calibration data, labels: whatever is read stays as it was."""
+    folder = tmp_path / "calib"
+    folder.mkdir()
+    labels = tmp_path / "labels.ekpkg"
+    labels.write_text("a\nb\nc\nd\ne\n")
+    cases = {
+        "model": {"model": _renamed(net, tmp_path / "model.ekpkg")},
+        "calibration": {"calibration": str(_renamed(samples, tmp_path / "samples.ekpkg"))},
+        "folder": {"calibration": str(folder)},
+        "labels": {"labels": labels},
+    }
+    outputs = {"folder": _renamed(samples, folder / "0.ekpkg"), "labels": labels}
+    for name, changes in cases.items():
+        output = outputs.get(name) or tmp_path / f"{'model' if name == 'model' else 'samples'}.ekpkg"
+        before = output.read_bytes()
+        with pytest.raises(UsageError, match="over its own source"):
+            convert(options(output=output, **changes))
+        assert output.read_bytes() == before
+
+
+def _renamed(source, target):
+    target.write_bytes(source.read_bytes())
+    return target
+
+
+def test_options_are_refused_before_the_model_is_read(options, tmp_path):
+    """A mistyped option must not cost the minutes of a conversion: the model here does not even exist."""
+    missing = tmp_path / "none.onnx"
+    for changes in (
+        {"task": "dream"},
+        {"task": "classify", "form": "foo"},
+        {"labels": tmp_path / "none.txt"},
+        {"output": tmp_path / "no" / "out.ekpkg"},
+    ):
+        with pytest.raises(EdgekitError) as caught:
+            convert(options(model=missing, **changes))
+        assert "none.onnx" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_seeds_out_of_range_are_refused(options, seed):
+    with pytest.raises(UsageError, match="--seed"):
+        options(seed=seed)
+
+
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        ({"task": "detect"}, "--task detect, --form yolov8"),
+        ({"task": "text-recognize"}, "--task text-recognize"),
+        ({"task": "classify", "labels": ("a", "b")}, "got 2, expected 5"),
+    ],
+)
+def test_a_task_or_labels_that_do_not_fit_are_refused_before_quantization(options, changes, match):
+    stages = []
+    with pytest.raises(UsageError, match=match):
+        convert(options(progress=lambda stage, share: stages.append(stage), **changes))
+    assert not {"calibrate", "quantize", "emit", "verify"} & set(stages)
+
+
+def write_threshold_net(path):
+    """Gives 1 where a value of the sample exceeds 0.5, else exact zeros: most samples move nothing."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> net (float[1,4] x) => (float[1,4] y) '
+        "{ h = Constant <value = float {0.5}> () d = Sub (x, h) y = Relu (d) }"
+    )
+    onnx.save(proto, path)
+    return path
+
+
+def test_samples_that_move_no_output_prove_nothing(options, tmp_path):
+    net = write_threshold_net(tmp_path / "threshold.onnx")
+    quiet = tmp_path / "quiet.npz"
+    np.savez(quiet, x=np.random.default_rng(0).uniform(0, 0.4, (40, 4)).astype(np.float32))
+    for changes in ({}, {"max_drop": 1.0}, {"precision": "fp32"}):
+        with pytest.raises(GateError, match="no held-out sample"):
+            convert(options(model=net, calibration=str(quiet), **changes))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_self_test_runs_a_sample_that_moves_the_outputs(options, tmp_path):
+    net = write_threshold_net(tmp_path / "threshold.onnx")
+    values = np.random.default_rng(0).uniform(0, 0.4, (40, 4)).astype(np.float32)
+    values[::3] += 0.55
+    np.savez(tmp_path / "some.npz", x=values)
+    result = convert(options(model=net, calibration=str(tmp_path / "some.npz")))
+    package = open_package(result.output)
+    (sample,) = read_golden(package).samples
+    package.close()
+    assert np.ptp(sample.outputs["y"]) > 0.1 and sample.inputs["x"].max() > 0.5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgekit.converters.labels import resolve_labels
+from edgekit.converters.labels import check_label_count, given_labels, metadata_labels
 from edgekit.converters.options import ConvertOptions, read_recipe, recipe_toml
 from edgekit.converters.preprocessing import resolve_postprocess, resolve_preprocess
 from edgekit.errors import UsageError
@@ -77,24 +77,44 @@ def test_task_and_form():
         resolve_postprocess(None, "dream", None)
 
 
+@pytest.mark.parametrize(
+    "choice, task, form",
+    [("yolo", "detect", "foo"), (None, "classify", "yolov8"), (None, None, "logits"), ("imagenet", None, "")],
+)
+def test_forms_that_the_task_does_not_read_are_refused(choice, task, form):
+    with pytest.raises(UsageError, match=r"--form.*expected"):
+        resolve_postprocess(choice, task, form)
+
+
 def test_labels_from_metadata():
     ctc = PostprocessSpec(task="text-recognize", form="ctc")
-    assert resolve_labels(None, {"character": "a\nb\nc\n"}, ctc) == ("blank", "a", "b", "c", " ")
+    assert metadata_labels({"character": "a\nb\nc\n"}, ctc) == ("blank", "a", "b", "c", " ")
     names = "{0: 'person', 1: \"traffic light\", 2: 'it\\'s'}"
-    assert resolve_labels(None, {"names": names}, PostprocessSpec()) == ("person", "traffic light", "it's")
-    assert resolve_labels(None, {"names": "{0: 'a', 5: 'b'}"}, PostprocessSpec()) == ()
-    assert resolve_labels(("x", "y"), {"names": names}, PostprocessSpec()) == ("x", "y")
+    assert metadata_labels({"names": names}, PostprocessSpec()) == ("person", "traffic light", "it's")
+    assert metadata_labels({"names": "{0: 'a', 5: 'b'}"}, PostprocessSpec()) == ()
 
 
 def test_labels_from_a_file(tmp_path):
     path = tmp_path / "labels.txt"
     path.write_text("cat\ndog\n")
-    assert resolve_labels(path, {}, PostprocessSpec(task="classify")) == ("cat", "dog")
+    assert given_labels(path, PostprocessSpec(task="classify")) == ("cat", "dog")
+    assert given_labels(("x", "y"), PostprocessSpec()) == ("x", "y") and given_labels(None, PostprocessSpec()) is None
     with pytest.raises(UsageError, match=r"none\.txt"):
-        resolve_labels(tmp_path / "none.txt", {}, PostprocessSpec())
+        given_labels(tmp_path / "none.txt", PostprocessSpec())
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="UTF-8"):
-        resolve_labels(path, {}, PostprocessSpec())
+        given_labels(path, PostprocessSpec())
+
+
+def test_labels_name_every_class_and_no_more():
+    classify, ctc = PostprocessSpec(task="classify"), PostprocessSpec(task="text-recognize")
+    check_label_count(("a", "b"), 2, classify)
+    check_label_count((), 2, classify)
+    check_label_count(("a", "b"), 0, classify)  # the number of classes is not known
+    check_label_count(("blank", "a", " "), 2, ctc)  # a model without the space
+    for labels, task in ((("a",), classify), (("a", "b", "c"), classify), (("blank",), ctc), ((*"abcd",), ctc)):
+        with pytest.raises(UsageError, match=rf"--labels.*got {len(labels)}, expected 2"):
+            check_label_count(labels, 2, task)
 
 
 def test_recipe_gives_the_options_back():

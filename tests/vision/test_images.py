@@ -74,6 +74,20 @@ def test_damaged_pictures_are_one_line(tmp_path, data):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("data", [b"", b"<html></html>", b"\0" * 100])
+def test_what_is_no_picture_is_told_the_formats(data):
+    with pytest.raises(ImageError, match=r"not a picture \(expected JPEG, PNG"):
+        load_image(data)
+
+
+def test_pictures_of_stereo_cameras(tmp_path):
+    """MPO: a JPEG with a second picture behind it; the first one counts."""
+    first, second = (Image.new("RGB", (8, 6), color) for color in ((255, 0, 0), (0, 0, 255)))
+    first.save(tmp_path / "stereo.jpg", format="MPO", save_all=True, append_images=[second])
+    pixels = load_image(tmp_path / "stereo.jpg").to_rgb()
+    assert pixels.shape == (6, 8, 3) and pixels[..., 0].min() > 200 and pixels[..., 2].max() < 50
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(ImageError, match=r"nothing\.jpg"):
         load_image(tmp_path / "nothing.jpg")
