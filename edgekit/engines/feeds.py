@@ -59,6 +59,8 @@ def resolve_shape(spec: TensorSpec, bucket: Mapping[str, int]) -> tuple[int, ...
 
 
 def _check_names(feeds: Mapping[str, Array], specs: Sequence[TensorSpec]) -> None:
+    if not isinstance(feeds, Mapping):
+        raise TensorError("not a dict of inputs", got=type(feeds).__name__, expected="{name: array}")
     names = [spec.name for spec in specs]
     for given in feeds:
         if given not in names:

@@ -18,7 +18,7 @@ from edgekit.engines.forking import never_destroy_in_child
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.library import import_library
 from edgekit.engines.onnxruntime_profile import read_profile
-from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError, UsageError
+from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError
 from edgekit.package.manifest import Variant
 
 CPU = "CPUExecutionProvider"
@@ -64,11 +64,23 @@ def open_onnx_session(
     try:
         session = library.InferenceSession(model, options, providers=providers)
     except Exception as error:  # the library's classes share no base but Exception
-        raise PackageError("ONNX Runtime refuses the model", got=_first_line(error)) from error
+        # On x86 ONNX Runtime rewrites s8 activations to u8, and from opset 21 on may fail doing so (1.32); told to
+        # leave them it takes such models, if slowly.
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+        session = _session_or_none(library, model, options) if provider == CPU else None
+        if session is None:
+            raise PackageError("ONNX Runtime refuses the model", got=_first_line(error)) from error
     never_destroy_in_child(session)
     if provider not in session.get_providers():  # the library falls back to the CPU with no more than a log line
         raise DeviceError("execution provider does not work here", got=session.get_providers(), expected=provider)
     return session
+
+
+def _session_or_none(library: ModuleType, model: bytes, options: Any) -> Any | None:
+    try:
+        return library.InferenceSession(model, options, providers=[CPU])
+    except Exception:  # see open_onnx_session, which reports the first refusal
+        return None
 
 
 class OnnxRuntimeEngine:
@@ -96,7 +108,7 @@ class OnnxRuntimeEngine:
         """See Engine.
 
         Raises:
-            UsageError: No such device name.
+            DeviceError: No such device here.
         """
         return OnnxRuntimeModel(artefact, options, _provider_of(options.device))
 
@@ -204,7 +216,7 @@ def _provider_of(device: str | None) -> str:
         if device.lower() in (provider.lower(), provider.removesuffix(_SUFFIX).lower()):
             return provider
     names = ", ".join(name.removesuffix(_SUFFIX).upper() for name in _providers(library))
-    raise UsageError("this ONNX Runtime has no such device", got=ascii(device)[:60], expected=names)
+    raise DeviceError("this ONNX Runtime has no such device", got=ascii(device)[:60], expected=names)
 
 
 def _check_names(session: Any, artefact: Artefact) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from edgekit.engines.artefacts import package_artefact
 from edgekit.engines.base import CompiledModel, Engine, EngineOptions
 from edgekit.engines.registry import NEVER_AUTOMATIC, engine_names, get_engine
-from edgekit.errors import DeviceError, EnvironmentFaultError, UsageError
+from edgekit.errors import DeviceError, EnvironmentFaultError, InputError, UsageError
 from edgekit.package.manifest import Variant
 from edgekit.package.reader import Package, open_package
 from edgekit.runtime.governor import default_threads
@@ -52,13 +53,16 @@ def load(
 
     Raises:
         PackageError: Missing, damaged, hostile or not a package.
-        UsageError: No such engine, variant or number of threads.
+        UsageError: No such engine, variant or number of threads, or EDGEKIT_ISA names no instruction set.
         DeviceError: No variant can run here; the message says why for each.
     """
     if not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
         raise UsageError("number of threads is out of range", got=threads, expected=f"0 to {MAX_THREADS}")
+    if not isinstance(engine, str) or not isinstance(path, (str, os.PathLike)):
+        raise UsageError("load() takes a path and an engine's name", got=f"{ascii(path)[:80]}, {ascii(engine)[:80]}")
     if engine != AUTO:
         get_engine(engine)
+    _check_environment()
     package = open_package(path)
     try:
         options = EngineOptions(threads or default_threads(), device, dict(settings or {}))
@@ -73,8 +77,25 @@ def load(
     return model
 
 
+def _check_environment() -> None:
+    """Refuses an EDGEKIT_ISA that names no instruction set, or one that this CPU lacks: no engine is a way around it.
+
+    Raises:
+        UsageError: It names none.
+        IsaError: The CPU lacks it.
+    """
+    if "EDGEKIT_ISA" in os.environ:
+        from edgekit import _native
+
+        try:
+            _native.active_isa()
+        except InputError as error:
+            raise UsageError(str(error)) from error
+
+
 def _compile_first(package: Package, engine: str, variant: str | None, options: EngineOptions) -> Model:
     skipped: list[str] = []
+    foreign = False  # a program for another CPU: that is what converting anew cures
     for candidate, runner in _candidates(package, engine, variant):
         reason = _why_not(runner, candidate, options, automatic=engine == AUTO)
         if reason is None:
@@ -92,12 +113,15 @@ def _compile_first(package: Package, engine: str, variant: str | None, options: 
                     skipped=tuple(skipped),
                 )
         skipped.append(f"{candidate.name}: {reason}")
+        foreign |= candidate.isa is not None and runner.supports(candidate) is not None
     names = ", ".join(f"{each.name} ({each.engine})" for each in package.manifest.variants)
     raise DeviceError(
         "no variant of the package can run here",
         where=package.path,
         got="; ".join(skipped) or f"none for engine {engine}; the package holds {names}",
-        hint="convert the model for this machine: edgekit convert --device this-machine",
+        hint="convert the model for this machine: edgekit convert --device this-machine"
+        if foreign or not skipped
+        else None,
     )
 
 

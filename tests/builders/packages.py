@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgekit.package.golden import GoldenSample, golden_members
 from edgekit.package.manifest import Manifest, Part, Variant
-from edgekit.package.specs import TensorSpec
+from edgekit.package.specs import PostprocessSpec, PreprocessSpec, TensorSpec
 from edgekit.package.writer import write_package
 
 INPUTS = (TensorSpec("/image", "float32", (1, 3, 8, 8), "nchw"), TensorSpec("bias", "float32", (1, 4)))
@@ -123,4 +123,26 @@ def engine_package(path: Path, engine: str) -> Path:
         names, data = ("variants/v/model.onnx",), (network.SerializeToString(),)
         variant = Variant("v", "onnxruntime", None, names)
     write_package(path, small_manifest((variant,)), dict(zip(names, data, strict=True)))
+    return path
+
+
+def means_package(path: Path) -> Path:
+    """Writes a "classifier" of 16 x 16 pictures whose scores are the means of red, green and blue; for ONNX Runtime."""
+    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)
+    graph = helper.make_graph(
+        [node], "means",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 16, 16))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3))],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.checker.check_model(model)
+    member = "variants/onnx/model.onnx"
+    manifest = Manifest(
+        1, 0, "test", "0" * 64, "means.onnx", "this-machine", "0" * 64,
+        inputs=(TensorSpec("x", "float32", (1, 3, 16, 16), "nchw"),), outputs=(TensorSpec("y", "float32", (1, 3)),),
+        variants=(Variant("onnx", "onnxruntime", None, (member,)),), members={},
+        preprocess=PreprocessSpec(resize="stretch"), postprocess=PostprocessSpec("classify", "probabilities", top_k=1),
+        labels=("red", "green", "blue"),
+    )  # fmt: skip
+    write_package(path, manifest, {member: model.SerializeToString()})
     return path

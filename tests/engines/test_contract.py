@@ -12,7 +12,7 @@ import edgekit
 from edgekit.engines.artefacts import package_artefact
 from edgekit.engines.base import EngineOptions
 from edgekit.engines.registry import engine_names, get_engine
-from edgekit.errors import EngineError, FatalEngineError, TensorError, UsageError
+from edgekit.errors import DeviceError, EngineError, FatalEngineError, TensorError
 from edgekit.package.reader import open_package
 
 SIMULATED_FAST = {"latency_ms": 0}
@@ -113,6 +113,9 @@ WRONG_FEEDS = {
     "list": lambda f: {**f, "bias": f["bias"].tolist()},
     "none": lambda f: {**f, "bias": None},
     "objects": lambda f: {**f, "bias": f["bias"].astype(object)},
+    "not a dict": lambda f: f["bias"],
+    "a list of arrays": lambda f: list(f.values()),
+    "none at all": lambda f: None,
     "big-endian": lambda f: {**f, "bias": f["bias"].astype(">f4")},
 }
 
@@ -209,13 +212,12 @@ def test_declared_inputs_and_outputs(compiled):
 
 
 def test_unknown_devices_are_refused(name, path):
-    from edgekit.errors import DeviceError
-
     if name == "simulated":
         pytest.skip("the simulated engine has one device")
-    with pytest.raises((DeviceError, UsageError)) as caught:
+    with pytest.raises(DeviceError) as caught:
         edgekit.load(path, engine=name, device="no-such-device")
-    assert str(caught.value).isprintable()
+    assert str(caught.value).isprintable() and "expected" in str(caught.value)
+    assert "edgekit convert" not in str(caught.value)  # which would not bring the device
 
 
 FORK = """

@@ -18,7 +18,15 @@ from builders.packages import (
 
 import edgekit
 from edgekit.engines.registry import get_engine
-from edgekit.errors import DeviceError, DeviceLostError, FatalEngineError, InputError, RetryableError, UsageError
+from edgekit.errors import (
+    DeviceError,
+    DeviceLostError,
+    FatalEngineError,
+    InputError,
+    IsaError,
+    RetryableError,
+    UsageError,
+)
 from edgekit.package.golden import GoldenSample, golden_members
 from edgekit.package.manifest import Part, Variant
 from edgekit.package.writer import write_package
@@ -274,3 +282,31 @@ def test_manifest_is_the_one_in_the_file(path):
     with edgekit.load(path) as model:
         assert model.manifest.source_name == "small.onnx"
         assert model.inputs == model.manifest.inputs and model.outputs == model.manifest.outputs
+
+
+@pytest.mark.parametrize("engine", ["auto", "native", "onnxruntime", "simulated"])
+def test_no_engine_is_a_way_around_a_wrong_instruction_set(path, engine, monkeypatch):
+    monkeypatch.setenv("EDGEKIT_ISA", "x86_sse9")
+    with pytest.raises(UsageError, match="EDGEKIT_ISA: unknown instruction set"):
+        edgekit.load(path, engine=engine)
+    foreign = "arm_neon" if get_engine("native").capabilities().version.find("arm") < 0 else "x86_avx2"
+    monkeypatch.setenv("EDGEKIT_ISA", foreign)
+    with pytest.raises(IsaError, match="EDGEKIT_ISA"):
+        edgekit.load(path, engine=engine)
+    monkeypatch.setenv("EDGEKIT_ISA", "")  # as if it were not set
+    edgekit.load(path).close()
+
+
+@pytest.mark.parametrize("path, engine", [(3, "auto"), (None, "auto"), ("m.ekpkg", None), ("m.ekpkg", 1)])
+def test_wrong_types_are_refused_in_one_line(path, engine):
+    with pytest.raises(UsageError, match="takes a path"):
+        edgekit.load(path, engine=engine)
+
+
+def test_converting_anew_is_not_advised_for_what_is_not_installed(path, monkeypatch):
+    monkeypatch.setattr(
+        type(get_engine("openvino")), "supports", lambda *_: "openvino is not installed; pip install it"
+    )
+    with pytest.raises(DeviceError, match="pip install it") as caught:
+        edgekit.load(path, engine="openvino")
+    assert "edgekit convert" not in str(caught.value)

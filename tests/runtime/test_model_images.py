@@ -1,41 +1,17 @@
 """ek.load(...)(image) and .stream(...): from a package to results, through a real engine and the simulated one."""
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from builders.packages import means_package
 
 import edgekit as ek
 from edgekit.errors import UsageError
-from edgekit.package.manifest import Manifest, Variant
-from edgekit.package.specs import PostprocessSpec, PreprocessSpec, TensorSpec
-from edgekit.package.writer import write_package
 from edgekit.vision.frame import Frame
-
-MEMBER = "variants/onnx/model.onnx"
 
 
 @pytest.fixture
 def package(tmp_path):
-    """A "classifier" whose scores are the means of red, green and blue."""
-    node = helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)
-    graph = helper.make_graph(
-        [node], "means",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 16, 16))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 3))],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.checker.check_model(model)
-    manifest = Manifest(
-        1, 0, "test", "0" * 64, "means.onnx", "this-machine", "0" * 64,
-        inputs=(TensorSpec("x", "float32", (1, 3, 16, 16), "nchw"),), outputs=(TensorSpec("y", "float32", (1, 3)),),
-        variants=(Variant("onnx", "onnxruntime", None, (MEMBER,)),), members={},
-        preprocess=PreprocessSpec(resize="stretch"), postprocess=PostprocessSpec("classify", "probabilities", top_k=1),
-        labels=("red", "green", "blue"),
-    )  # fmt: skip
-    path = tmp_path / "means.ekpkg"
-    write_package(path, manifest, {MEMBER: model.SerializeToString()})
-    return path
+    return means_package(tmp_path / "means.ekpkg")
 
 
 def solid(channel, size=(30, 40)):
