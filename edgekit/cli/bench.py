@@ -20,17 +20,19 @@ Flag = Annotated[bool, Parameter(negative=())]
 
 def bench_command(
     package: Path,
+    /,
     *,
     engine: str = "auto",
     device: str | None = None,
     threads: int = 1,
-    scenario: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)] = (),
+    scenario: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False, show_default=False)] = (),
     seconds: float = 3.0,
     repetitions: int = 1,
     sessions: int = 0,
     bucket: int = 0,
     layers: Flag = False,
-    json: Annotated[Path | None, Parameter(name="--json")] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    json: Flag = False,
 ) -> None:
     """Measures latency, throughput and cold start, and holds each layer against the machine's roofline.
 
@@ -46,15 +48,19 @@ def bench_command(
         sessions: Sessions side by side for throughput; 0: one a usable core.
         bucket: Shape bucket to measure.
         layers: Also measure every layer, with its bound: compute, memory or overhead.
-        json: Write Google Benchmark JSON to this file; - for standard output.
+        output: File for the results as Google Benchmark JSON.
+        json: Print them as Google Benchmark JSON.
     """
     from edgekit.bench.report import as_json, layer_rows
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
+    from edgekit.package.storage import check_output
 
     _check_range("--threads", threads, 1, 256)
     _check_range("--seconds", seconds, 0.001, 86400)
     _check_range("--repetitions", repetitions, 1, 256)
     _check_range("--sessions", sessions, 0, 256)
+    if output is not None:
+        check_output(output, [package])
     import edgekit
 
     options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)
@@ -69,11 +75,11 @@ def bench_command(
     document = as_json(rows, repetitions)
     document["context"]["edgekit"]["cold"] = {name: result.cold for name, result in results.items()}
     document["context"]["edgekit"]["layers"] = {name: layer_rows(result.layers) for name, result in results.items()}
-    if json is not None and str(json) == "-":
+    if output is not None:
+        _write_json(output, document)
+    if json:
         print_json(document)
         return
-    if json is not None:
-        _write_json(json, document)
     for name, result in results.items():
         print_result(name, result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,39 +14,15 @@ from edgekit.errors import MissingDependencyError, UsageError
 if TYPE_CHECKING:
     from edgekit.converters.pipeline import ConvertOptions, ConvertResult
 
-Repeated = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False)]
+Repeated = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False, show_default=False)]
 
 
-def convert_command(
-    model: Path,
-    *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    device: str = "this-machine",
-    precision: Literal["fp32", "int8", "auto"] = "auto",
-    calib: str | None = None,
-    shape: Repeated = (),
-    preprocess: str | None = None,
-    mean: str | None = None,
-    std: str | None = None,
-    scale: str | None = None,
-    color: str | None = None,
-    resize: str | None = None,
-    task: str | None = None,
-    form: str | None = None,
-    labels: Path | None = None,
-    max_drop: float | None = None,
-    method: Literal["auto", "minmax", "percentile", "mse"] = "auto",
-    keep_float: Repeated = (),
-    skip_pass: Repeated = (),
-    engine: Repeated = (),
-    max_samples: int = 300,
-    seed: int = 0,
-    json: Annotated[bool, Parameter(negative=())] = False,
-) -> None:
-    """Converts a model for a device: cleans, quantizes, packs, verifies against the float model, writes one file.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ConvertArguments:
+    """Options of the command line.
 
-    Args:
-        model: Float model, ONNX.
+    Attributes:
         output: Package to write; by default the model's name with .ekpkg in the current folder.
         device: Device profile, see `edgekit devices list`, or the path of a profile's TOML.
         precision: int8: everything the rules allow. auto: int8 with sensitive layers left float; fp32 without --calib.
@@ -68,31 +45,70 @@ def convert_command(
         engine: Variants to write: native, onnx, openvino; all by default.
         max_samples: Most calibration samples used.
         seed: Seed of everything random.
+    """
+
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None
+    device: str = "this-machine"
+    precision: Literal["fp32", "int8", "auto"] = "auto"
+    calib: str | None = None
+    shape: Repeated = ()
+    preprocess: str | None = None
+    mean: str | None = None
+    std: str | None = None
+    scale: str | None = None
+    color: str | None = None
+    resize: str | None = None
+    task: str | None = None
+    form: str | None = None
+    labels: Path | None = None
+    max_drop: float | None = None
+    method: Literal["auto", "minmax", "percentile", "mse"] = "auto"
+    keep_float: Repeated = ()
+    skip_pass: Repeated = ()
+    engine: Repeated = ()
+    max_samples: int = 300
+    seed: int = 0
+
+    def for_converter(self, model: Path) -> dict[str, Any]:
+        """The fields of ConvertOptions; the converter is not imported.
+
+        Raises:
+            UsageError: Unknown engine.
+        """
+        overrides = {key: getattr(self, key) for key in _OVERRIDES}
+        same = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _RENAMED | _OVERRIDES}
+        return {
+            **same,
+            "model": model,
+            "output": self.output or Path(f"{model.stem}.ekpkg"),
+            "calibration": self.calib,
+            "shapes": self.shape,
+            "preprocess_overrides": {key: value for key, value in overrides.items() if value is not None},
+            "skip_passes": self.skip_pass,
+            "engines": _engines(self.engine),
+        }
+
+
+_OVERRIDES = {"mean", "std", "scale", "color", "resize"}
+_RENAMED = {"output", "calib", "shape", "skip_pass", "engine"}
+
+
+def convert_command(
+    model: Path,
+    /,
+    *,
+    options: ConvertArguments = ConvertArguments(),
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Converts a model for a device: cleans, quantizes, packs, verifies against the float model, writes one file.
+
+    Args:
+        model: Float model, ONNX.
+        options: See ConvertArguments.
         json: Print the report as JSON.
     """
-    overrides = {"mean": mean, "std": std, "scale": scale, "color": color, "resize": resize}
-    options: dict[str, Any] = {
-        "model": model,
-        "output": output or Path(f"{model.stem}.ekpkg"),
-        "device": device,
-        "precision": precision,
-        "calibration": calib,
-        "shapes": tuple(shape),
-        "preprocess": preprocess,
-        "preprocess_overrides": {key: value for key, value in overrides.items() if value is not None},
-        "task": task,
-        "form": form,
-        "labels": labels,
-        "max_drop": max_drop,
-        "method": method,
-        "keep_float": tuple(keep_float),
-        "skip_passes": tuple(skip_pass),
-        "engines": _engines(engine),
-        "max_samples": max_samples,
-        "seed": seed,
-    }
     with progress_bar(f"Converting {model.name}") as progress:
-        result = convert_model(options | {"progress": progress})
+        result = convert_model(options.for_converter(model) | {"progress": progress})
     if json:
         print_json(report_as_builtins(result))
     else:

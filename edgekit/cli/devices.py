@@ -31,7 +31,7 @@ def list_command(*, json: Flag = False) -> None:
     print_table("", ("id", "device", "native ISA", "cores", "engines"), rows)
 
 
-def show_command(device: str, *, json: Flag = False) -> None:
+def show_command(device: str, /, *, json: Flag = False) -> None:
     """Shows a device profile with everything it extends filled in, and the source of every figure.
 
     Args:

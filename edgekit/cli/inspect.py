@@ -22,7 +22,7 @@ _PROGRAM_MAGIC = b"EKNPROG1"
 _FIRST_OUTPUTS = 400  # characters of a long list
 
 
-def inspect_command(file: Path, *, layers: Flag = False, self_test: Flag = False, json: Flag = False) -> None:
+def inspect_command(file: Path, /, *, layers: Flag = False, self_test: Flag = False, json: Flag = False) -> None:
     """Shows what a package or a native program holds.
 
     Args:

@@ -7,14 +7,17 @@ edgekit/errors.py. EDGEKIT_DEBUG=1 shows the traceback as well.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from types import FrameType
 from typing import NamedTuple
 
 from cyclopts import App, CycloptsError
 
 import edgekit
+from edgekit.cli.output import help_console
 from edgekit.errors import EdgekitError, InternalError, StorageError, UsageError
 
 
@@ -75,7 +78,11 @@ COMMANDS = {
 
 GROUPS = {"devices": "Device profiles, and what there is to know about this machine."}
 
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143  # as shells say: 128 and the signal's number
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as systemd and containers send it: what Ctrl-C ends in good order, it does too."""
 
 
 def make_app() -> App:
@@ -85,6 +92,7 @@ def make_app() -> App:
         help="Converts trained models for edge boxes, runs them there, and says how fast and why not faster.",
         version=edgekit.__version__,
         help_format="plaintext",
+        suppress_keyboard_interrupt=False,  # run() tells Ctrl-C from SIGTERM
     )
     for group, summary in GROUPS.items():
         app.command(App(name=group, help=summary, help_format="plaintext"))
@@ -101,7 +109,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Words after `edgekit`; None: those of the process.
     """
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123 - lives as long as the process
+    signal.signal(signal.SIGTERM, _terminate)
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    _output_is_stuck()
+    sys.exit(code)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -118,13 +136,14 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except EdgekitError as error:
         return _report(error)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:
+        return EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader, such as head, has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
-        return _report(StorageError(error.strerror or "the system call failed", where=error.filename))
+        where = error.filename or ("standard output" if _output_is_stuck() else None)
+        return _report(StorageError(error.strerror or "the system call failed", where=where))
     except Exception as error:
         return _report(
             InternalError(f"{type(error).__name__}: {error}", hint="this is a fault of edgekit, please report it")
@@ -132,12 +151,30 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _dispatch(arguments: list[str]) -> None:
+def _output_is_stuck() -> bool:
+    """Tells whether standard output still holds what it can't write; drops it then, or Python would fail at its end."""
     try:
-        make_app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch(arguments: list[str]) -> None:
+    app = make_app()
+    if len(arguments) < 2 or {"-h", "--help"} & set(arguments):
+        app.console = help_console()
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         text = " ".join(str(error).split()).rstrip(".")
-        raise UsageError(text, hint="see edgekit --help") from None
+        command = next((name for name in COMMANDS if name.split() == arguments[: len(name.split())]), "")
+        raise UsageError(text, hint=f"see {' '.join(('edgekit', *command.split(), '--help'))}") from None
 
 
 def _report(error: EdgekitError) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgekit.errors import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Progress = Callable[[str, float], None]
 
@@ -38,8 +42,25 @@ def print_table(
         table.add_column(escape(column), justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    console.print(table)
+    terminal = sys.stdout.isatty()
+    text = io.StringIO()  # printed by rich itself, a reader that has gone would end the process
+    Console(file=text, force_terminal=terminal, width=None if terminal else 160, highlight=False).print(table)
+    print(text.getvalue(), end="")
+
+
+def help_console() -> Console:
+    """A console for help texts; unlike rich's own it does not end the process when the reader, such as head, has gone.
+
+    Raises:
+        BrokenPipeError: By its print(), in that case.
+    """
+    from rich.console import Console
+
+    class PipedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return PipedConsole()
 
 
 @contextmanager

@@ -10,15 +10,51 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from edgekit.errors import StorageError
+from edgekit.errors import StorageError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_RESERVATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}
+
+
+def check_output(target: Path, sources: Iterable[Path] = ()) -> None:
+    """Checks before any work is done that a file can be written.
+
+    Args:
+        target: The file to be written.
+        sources: Files and folders that it is made of; links count as what they lead to.
+
+    Raises:
+        UsageError: It is one of the sources, or a file in one of the folders.
+        StorageError: No such folder, no permission, or a folder of that name.
+    """
+    with contextlib.suppress(OSError, ValueError):  # what can't be examined is no source that could be read
+        status = target.stat()
+        for source in sources:
+            if _is_or_holds(source, status):
+                raise UsageError(
+                    "would be written over its own source", where=target, hint="choose another name for the output"
+                )
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target.parent))
+    except OSError as error:
+        raise _storage_error(target, error, None) from error
+
+
+def _is_or_holds(source: Path, status: os.stat_result) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        files = source.iterdir() if source.is_dir() else (source,)
+        return any(os.path.samestat(status, file.stat()) for file in files if file.exists())
+    return False
 
 
 def write_atomic(path: str | Path, data: bytes | bytearray | memoryview) -> None:

@@ -127,6 +127,8 @@ def open_source(source: object, *, deadline_s: float = DEFAULT_DEADLINE_S) -> Fr
 
 
 def _open_text(text: str, deadline_s: float) -> FrameSource:
+    if not text:  # Path("") would be the current folder
+        raise SourceError("the source's name is empty", expected="a file, folder, camera index or address")
     if text == "test" or text.startswith("test:"):
         return TestPattern.parse(text)
     if text.isdecimal():
@@ -142,7 +144,7 @@ def _open_text(text: str, deadline_s: float) -> FrameSource:
     if not path.exists():
         if _GLOB.search(text):
             return _open_glob(text)
-        raise SourceError("no such file, folder or camera", where=text)
+        raise SourceError("no such file, folder or camera", where=text, hint="check the path; 0 is the first camera")
     if path.suffix.lower() in IMAGE_SUFFIXES:
         return PictureSource([path], text)
     return _open_video(text, deadline_s, live=False)

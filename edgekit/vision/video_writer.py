@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgekit.errors import ImageError, MissingDependencyError, StorageError, UsageError
+from edgekit.package.storage import check_output
 from edgekit.vision.frame import ImageArray
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ class VideoWriter:
     """Writes frames to a video; use it in a with statement or close() it, otherwise the file is not playable.
 
     The size is that of the first frame, cut to even numbers as yuv420p needs. The file appears under its name when it
-    is closed; until then it is a hidden one beside it.
+    is closed; until then it is a hidden one beside it. A with statement that an error leaves keeps nothing, not in the
+    place of an older file either; one that Ctrl-C leaves keeps what was written.
 
     Args:
         path: Its suffix chooses the container: .mp4, .mkv, .avi, ...
@@ -52,8 +55,7 @@ class VideoWriter:
         self._codec = codec if codec != "auto" else next((c for c in _CODECS if _can_encode(av, c)), "mpeg4")
         self._rate = Fraction(fps).limit_denominator(1001)
         self._stream: av.VideoStream | None = None
-        if not self.path.parent.is_dir():
-            raise StorageError("no such folder", where=self.path.parent)
+        check_output(self.path)
         self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial{self.path.suffix}")
         try:
             self._container: av.container.OutputContainer | None = av.open(str(self._partial), "w")
@@ -79,7 +81,7 @@ class VideoWriter:
                 "not a video frame",
                 where=self.path,
                 got=f"{image_rgb.dtype} {image_rgb.shape}",
-                expected="uint8 (h, w, 3)",
+                expected="uint8 (height, width, 3), at least 2 pixels high and wide",
             )
         height, width = image_rgb.shape[0] // 2 * 2, image_rgb.shape[1] // 2 * 2
         if self._stream is None:
@@ -90,6 +92,7 @@ class VideoWriter:
                 where=self.path,
                 got=f"{width}x{height}",
                 expected=f"{self._stream.width}x{self._stream.height}",
+                hint="a video takes frames of one size only; make them so, or write pictures",
             )
         frame = self._av.VideoFrame.from_ndarray(np.ascontiguousarray(image_rgb[:height, :width]), format="rgb24")
         frame.pts = self.frames
@@ -117,30 +120,34 @@ class VideoWriter:
         except OSError as error:
             raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
 
+    def discard(self) -> None:
+        """Closes without leaving a file but an older one of that name; safe to call twice, and after close()."""
+        if self._container is None:
+            return
+        container, self._container = self._container, None
+        with contextlib.suppress(OSError):  # nothing is wanted of it any more
+            container.close()
+        with contextlib.suppress(OSError):
+            self._partial.unlink()
+
     def close(self) -> None:
         """Finishes the file; safe to call twice.
 
         Raises:
-            StorageError: The disk is full.
+            StorageError: The disk is full; nothing is left.
         """
         if self._container is None:
             return
         try:
             if self._stream is not None:
                 self._mux(None)
-        finally:
-            container, self._container = self._container, None
-            self._finish(container)
-
-    def _finish(self, container: av.container.OutputContainer) -> None:
-        try:
-            container.close()
+            self._container.close()
             if self.frames:
                 self._partial.replace(self.path)
         except OSError as error:
             raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
         finally:
-            self._partial.unlink(missing_ok=True)
+            self.discard()
 
     def __enter__(self) -> VideoWriter:
         return self
@@ -148,7 +155,10 @@ class VideoWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is not None and issubclass(kind, Exception):
+            self.discard()
+        else:
+            self.close()
 
 
 def _can_encode(av: object, codec: str) -> bool:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from edgekit.errors import StorageError
+from edgekit.errors import StorageError, UsageError
 from edgekit.package import storage
-from edgekit.package.storage import atomic_file, write_atomic
+from edgekit.package.storage import atomic_file, check_output, write_atomic
 
 OLD, NEW = b"old contents", b"new contents" * 1000
 
@@ -80,6 +80,30 @@ def test_no_folder_and_a_folder_as_target(tmp_path):
         write_atomic(tmp_path / "folder", NEW)
 
 
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+def test_no_output_is_written_over_its_source(tmp_path, link):
+    source = target = tmp_path / "source"
+    source.write_bytes(OLD)
+    if link is not None:
+        target = tmp_path / "other"
+        getattr(target, link)(source)
+    with pytest.raises(UsageError, match="over its own source"):
+        check_output(target, [tmp_path / "another", source])
+    check_output(target, [tmp_path / "another"])
+    assert source.read_bytes() == OLD
+
+
+def test_what_can_not_be_written_is_told_beforehand(tmp_path):
+    check_output(tmp_path / "new", [tmp_path])
+    for target in (tmp_path, tmp_path / "missing" / "file"):
+        with pytest.raises(StorageError):
+            check_output(target)
+    if os.geteuid():
+        tmp_path.chmod(0o500)
+        with pytest.raises(StorageError, match="no permission"):
+            check_output(tmp_path / "new")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_no_permission(tmp_path):
     tmp_path.chmod(0o500)
@@ -92,7 +116,7 @@ def test_file_size_limit_of_the_process(tmp_path):
     script = textwrap.dedent("""
         import resource, sys
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
-        from edgekit.errors import StorageError
+        from edgekit.errors import StorageError, UsageError
         from edgekit.package.storage import atomic_file
         for size in (None, 1 << 20):
             try:

@@ -181,6 +181,21 @@ def test_video_writer_refuses_what_it_can_not_write(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["b.mp4"]  # nothing half-written
 
 
+def test_an_error_keeps_the_older_video_and_ctrl_c_keeps_the_frames_so_far(tmp_path):
+    path = tmp_path / "clip.mp4"
+    path.write_bytes(b"older")
+    with pytest.raises(ImageError, match="one size"), VideoWriter(path) as writer:
+        writer.write(picture(0))
+        writer.write(picture(0, (30, 30)))
+    assert path.read_bytes() == b"older" and [each.name for each in tmp_path.iterdir()] == ["clip.mp4"]
+    with pytest.raises(KeyboardInterrupt), VideoWriter(path) as writer:
+        writer.write(picture(0))
+        raise KeyboardInterrupt
+    with open_source(path) as source:
+        assert len(list(source)) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["clip.mp4"]
+
+
 def test_save_image(tmp_path):
     for suffix in (".png", ".jpg", ".bmp"):
         save_image(tmp_path / f"a{suffix}", picture(77))

@@ -1,0 +1,68 @@
+"""What every command owes its caller: standard output full, gone or closed; the help that fits; exit codes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders.packages import small_package
+
+from edgekit.cli.main import run
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+COMMAND = f"{sys.executable} -m edgekit.cli.main"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return small_package(tmp_path_factory.mktemp("main") / "small.ekpkg")
+
+
+def shell(line: str) -> tuple[int, str]:
+    """Runs a line; gives the exit code of its first command and what was said on standard error."""
+    words = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+COMMANDS = ["devices list", "devices list --json", "--help", "bench --help", "devices", "inspect {package} --layers"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [*COMMANDS, "--version"])
+def test_a_full_output_is_one_line_and_exit_code_4(words, package):
+    code, said = shell(f"{COMMAND} {words.format(package=package)} > /dev/full")
+    assert (code, said) == (4, "edgekit: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_reader_that_goes_is_no_error(words, package):
+    # The reader closes at once: even the first write may find it gone.
+    assert shell(f"{COMMAND} {words.format(package=package)} | true") == (0, "")
+    assert shell(f"{COMMAND} {words.format(package=package)} | head -1 > /dev/null") == (0, "")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_closed_output_is_no_error(words, package):
+    assert shell(f"{COMMAND} {words.format(package=package)} >&-") == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [
+        (["run"], "see edgekit run --help"),
+        (["devices", "show"], "see edgekit devices show --help"),
+        (["convert", "--no-such"], "see edgekit convert --help"),
+        (["no-such"], "see edgekit --help"),
+    ],
+)
+def test_errors_of_usage_name_the_help_that_fits(words, hint, capsys):
+    assert run(words) == 2
+    assert capsys.readouterr().err.rstrip("\n").endswith(hint)
+
+
+@pytest.mark.parametrize("words", [["run"], ["bench"], ["inspect"], ["convert"]])
+def test_a_missing_argument_is_not_called_an_option(words, capsys):
+    assert run(words) == 2
+    assert "parameter --" not in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""`edgekit run`: what it prints and when, what it writes, and that it never harms what it reads or an older output."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from builders.packages import means_package
+
+from edgekit.cli.main import run
+from edgekit.vision.sources import open_source
+
+pytest.importorskip("av")
+Image = pytest.importorskip("PIL.Image")
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+COMMAND = (sys.executable, "-m", "edgekit.cli.main")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package; the current folder holds nothing else."""
+    monkeypatch.chdir(tmp_path)
+    return str(means_package(tmp_path / "means.ekpkg"))
+
+
+def write_clip(path):
+    from edgekit.vision.video_writer import VideoWriter
+
+    with VideoWriter(path) as writer:
+        for shade in range(12):
+            writer.write(np.full((32, 48, 3), 20 * shade, np.uint8))
+
+
+def picture(path, size=(20, 30), color=(255, 0, 0)):
+    Image.new("RGB", size, color).save(path)
+
+
+def refused(words, capsys, code=2):
+    assert run(words) == code
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("edgekit: ") and said[:-1].isprintable(), said
+    return said
+
+
+@pytest.mark.parametrize("name", ["clip.mp4", "one.png", "pictures/a.png", "in.npz", "means.ekpkg"])
+def test_no_source_is_written_over(name, package, tmp_path, capsys):
+    (tmp_path / "pictures").mkdir()
+    write_clip(tmp_path / "clip.mp4")
+    for each in ("one.png", "pictures/a.png", "pictures/b.png"):
+        picture(tmp_path / each)
+    np.savez(tmp_path / "in.npz", x=np.zeros((1, 3, 16, 16), np.float32))
+    before = (tmp_path / name).read_bytes()
+    sources = {"pictures/a.png": ["pictures", "pictures/*.png"]}.get(name, [name])
+    for source in sources:
+        if name == "means.ekpkg":
+            os.link(name, "link.png")
+            source, name = "one.png", "link.png"
+        assert "over its own source" in refused(["run", package, source, "-o", name], capsys)
+        assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["--frames", "0"], ["--frames", "-3"], ["-o", "x.npz"], ["-o", "missing/x.mp4"]])
+def test_options_are_checked_before_anything_runs(words, package, capsys, tmp_path):
+    refused(["run", package, "test:16x16#5", *words], capsys, 4 if "missing" in words[1] else 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["means.ekpkg"]
+
+
+@pytest.mark.parametrize("words", [["--frames", "1"], ["--live"], ["-o", "x.mp4"]])
+def test_options_of_frames_do_not_fit_tensors(words, package, capsys, tmp_path):
+    np.savez("in.npz", x=np.zeros((1, 3, 16, 16), np.float32))
+    refused(["run", package, "in.npz", *words], capsys)
+    assert not (tmp_path / "x.mp4").exists()
+
+
+def test_an_empty_source_is_not_the_current_folder(package, capsys):
+    picture("a.png")
+    assert run(["run", package, ""]) == 2
+    assert "name is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["out.mp4", "out.png"])
+def test_a_run_that_fails_keeps_the_older_output(name, package, tmp_path, capsys):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    picture(folder / "a.png", (32, 32))
+    picture(folder / "b.png", (48, 32))
+    (folder / "c.png").write_bytes(b"no picture")
+    output = tmp_path / name
+    assert run(["run", package, str(folder), "-o", str(output)]) == 2
+    assert not output.exists()
+    output.write_bytes(b"older")
+    assert run(["run", package, str(folder), "-o", str(output)]) == 2
+    assert output.read_bytes() == b"older"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["means.ekpkg", name, "pictures"]
+
+
+def test_the_last_frame_is_the_picture(package, tmp_path):
+    (tmp_path / "pictures").mkdir()
+    picture(tmp_path / "pictures" / "a.png", (100, 60))
+    picture(tmp_path / "pictures" / "b.png", (40, 50))
+    assert run(["run", package, "pictures", "-o", "out.png"]) == 0
+    assert Image.open("out.png").size == (40, 50)
+
+
+def test_it_says_which_engine_ran(package, capsys):
+    picture("a.png")
+    assert run(["run", package, "a.png"]) == 0
+    printed = capsys.readouterr()
+    assert "red 1.00" in printed.out
+    assert printed.err.startswith("engine onnxruntime on cpu, ")
+
+
+def test_tensors_run_and_are_written(package, capsys):
+    np.savez("in.npz", x=np.full((1, 3, 16, 16), 0.25, np.float32))
+    assert run(["run", package, "in.npz", "-o", "out.npz", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["y"]
+    assert np.array_equal(np.load("out.npz")["y"], np.full((1, 3), 0.25, np.float32))
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_each_result_is_there_at_once(words, package):
+    """The source never ends: a line that waited in a buffer would never come."""
+    words = [*COMMAND, "run", package, "test:16x16@5", "--live", *words]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT, text=True)
+    try:
+        lines = [process.stdout.readline() for _ in range(2)]
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+    assert all(line.endswith("\n") and "0" in line for line in lines)
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_finishes_the_video(number, code, package, tmp_path):
+    words = [*COMMAND, "run", package, "test:64x48@20", "--live", "-o", "v.mp4"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    for _ in range(3):
+        process.stdout.readline()
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert (process.returncode, "Traceback" in said) == (code, False), said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["means.ekpkg", "v.mp4"]
+    with open_source(tmp_path / "v.mp4") as frames:
+        assert len(list(frames)) >= 2
