@@ -25,9 +25,10 @@ struct LayerNormSpec {
 
 // No alignment needed; y overlaps no input.
 struct SoftmaxKernels {
-  int lanes;  // how many columns softmax_columns does at a time
+  int lanes;  // softmax_columns does multiples of it
   void (*softmax_lines)(const SoftmaxLines& lines, const float* x, float* y) noexcept;
-  // The same on `lanes` adjacent lines at once: here x_step and y_step lead from one element of a line to the next.
+  // The same on adjacent lines, a multiple of `lanes`: here x_step and y_step lead from one element of a line to the
+  // next.
   void (*softmax_columns)(const SoftmaxLines& columns, const float* x, float* y) noexcept;
   void (*layer_norm)(const LayerNormSpec& spec, const float* x, float* y) noexcept;
 };

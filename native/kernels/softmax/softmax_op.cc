@@ -81,10 +81,9 @@ void softmax_run(const Lines& lines, LineRun run) {
     return;
   }
   if (run.x_step == 1 && run.y_step == 1) {
-    const int lanes = lines.kernels.lanes;
-    for (; run.count >= lanes; run = run.part(lanes, run.count - lanes)) {
-      lines.kernels.softmax_columns({1, lines.length, lines.x_stride, lines.y_stride, lines.log}, run.x, run.y);
-    }
+    const int64_t columns = run.count / lines.kernels.lanes * lines.kernels.lanes;
+    lines.kernels.softmax_columns({columns, lines.length, lines.x_stride, lines.y_stride, lines.log}, run.x, run.y);
+    run = run.part(columns, run.count - columns);
   }
   staged_lines(lines, run);
 }
@@ -116,7 +115,7 @@ class ShortLines {
  private:
   void flush() {
     const int64_t lanes = lines_.kernels.lanes;
-    lines_.kernels.softmax_columns({1, lines_.length, lanes, lanes, lines_.log}, x_, y_);
+    lines_.kernels.softmax_columns({lanes, lines_.length, lanes, lanes, lines_.log}, x_, y_);
     const float* y = y_;
     for (int i = 0; i < part_count_; ++i) {
       const LineRun& part = parts_[i];
