@@ -26,10 +26,10 @@ TensorView view_of(void* data, Dtype dtype, std::vector<int32_t> dims, std::vect
   return v;
 }
 
-Status run_convert(const TensorView& x, const TensorView& y, Isa isa) {
-  const TensorView* inputs[] = {&x};
+Status run_convert(const TensorView& x, const TensorView& y, Isa isa, const TensorView* table = nullptr) {
+  const TensorView* inputs[] = {&x, table};
   const TensorView* outputs[] = {&y};
-  const OpArgs args{inputs, 1, outputs, 1, nullptr};
+  const OpArgs args{inputs, 2, outputs, 1, nullptr};
   EK_RETURN_IF_ERROR(kConvertOp.check(args));
   return run_op(kConvertOp, args, isa, 2);
 }
@@ -96,8 +96,8 @@ EK_TEST(quantize) {
 // NCHW float to NHWC bytes and back, channels from one to many.
 EK_TEST(transposed_images) {
   for (const Isa isa : runnable_isas()) {
-    for (const int channels : {1, 2, 3, 4, 16, 40}) {
-      for (const int width : {1, 5, 16, 33}) {
+    for (const int channels : {1, 2, 3, 4, 16, 40, 70}) {
+      for (const int width : {1, 5, 16, 33, 400}) {
         const int h = 3, pixels = h * width, n = pixels * channels;
         GuardedBuffer x(4 * static_cast<size_t>(n)), y(static_cast<size_t>(n)), back(4 * static_cast<size_t>(n));
         Random random(static_cast<uint64_t>(n));
@@ -118,6 +118,35 @@ EK_TEST(transposed_images) {
           }
         }
       }
+    }
+  }
+}
+
+// A table of floats, dense and from NHWC bytes to NCHW.
+EK_TEST(dequantize_by_table) {
+  constexpr int kPixels = 130, kChannels = 5, kAll = kPixels * kChannels;
+  GuardedBuffer x(kAll), table(4 * 256), dense(4 * kAll), planes(4 * kAll);
+  Random random(7);
+  for (int i = 0; i < kAll; ++i) x.as<uint8_t>()[i] = static_cast<uint8_t>(i);
+  for (int i = 0; i < 256; ++i) table.as<float>()[i] = random.unit();
+  TensorView entries = view_of(table.as<void>(), Dtype::kF32, {256}, {1});
+  for (const Isa isa : runnable_isas()) {
+    for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
+      TensorView bytes = view_of(x.as<void>(), dtype, {kPixels, kChannels}, {kChannels, 1});
+      bytes.scale = 0.5f;
+      const TensorView to = view_of(dense.as<void>(), Dtype::kF32, {kPixels, kChannels}, {kChannels, 1});
+      const TensorView across = view_of(planes.as<void>(), Dtype::kF32, {kPixels, kChannels}, {1, kPixels});
+      EK_CHECK(run_convert(bytes, to, isa, &entries).is_ok());
+      EK_CHECK(run_convert(bytes, across, isa, &entries).is_ok());
+      for (int i = 0; i < kAll; ++i) {
+        const float expected = table.as<float>()[x.as<uint8_t>()[i] ^ (dtype == Dtype::kS8 ? 0x80 : 0)];
+        EK_CHECK(dense.as<float>()[i] == expected);
+        EK_CHECK(planes.as<float>()[i % kChannels * kPixels + i / kChannels] == expected);
+      }
+      EK_CHECK(!run_convert(to, bytes, isa, &entries).is_ok());
+      entries.dims[0] = 255;
+      EK_CHECK(!run_convert(bytes, to, isa, &entries).is_ok());
+      entries.dims[0] = 256;
     }
   }
 }

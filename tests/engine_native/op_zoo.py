@@ -134,6 +134,7 @@ _BUILDERS: dict[str, Callable[[_Zoo], bytes]] = {
     "lut_q8": lambda z: z.finish("lut_q8", (z.input("u8", 7), z.constant("u8", INVERTED)), (z.output("u8", 7),)),
     "copy": lambda z: z.finish("copy", (z.input("f32", 4, 5),), (z.output("f32", 4, 5),)),
     "convert": lambda z: z.finish("convert", (z.input("f32", 9),), (z.output("u8", 9, scale=0.1, zero_point=3),)),
+    "convert, table": lambda z: z.finish("convert", (z.input("u8", 9, scale=0.1), z.f32(256)), (z.output("f32", 9),)),
     "fill": lambda z: z.finish("fill", (), (z.output("i64", 3, 2),), bits_low=-1),
     "gather": lambda z: z.finish("gather", (z.input("f32", 4, 3), z.input("i64", 5)), (z.output("f32", 5, 3),)),
     "resize_nearest": lambda z: z.finish(

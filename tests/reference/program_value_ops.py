@@ -81,6 +81,8 @@ def convert(inputs: Operands, outputs: Operands, a: Attrs) -> None:
     if x.array.dtype == np.float32 and y.array.dtype in small and y.scale > 0:
         q = np.rint(x.array / y.scale).astype(np.float64) + y.zero
         result = saturate(np.nan_to_num(q, nan=y.zero), y.array.dtype)
+    elif len(inputs) > 1 and inputs[1] is not None:
+        result = inputs[1].array[x.array.astype(np.int64) - np.iinfo(x.array.dtype).min]
     elif x.array.dtype in small and y.array.dtype == np.float32 and x.scale > 0:
         result = (x.array.astype(np.int64) - x.zero).astype(np.float32) * x.scale
     elif x.array.dtype in small and y.array.dtype in small and x.scale > 0 and y.scale > 0:

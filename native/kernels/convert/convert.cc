@@ -5,7 +5,7 @@ namespace {
 
 constexpr ConvertKernels kKernels[] = {
 #define EK_CONVERT(space, isa, element_ns) \
-  {"convert_" #space, Isa::isa, element_ns, space::quantize_row, space::dequantize_row},
+  {"convert_" #space, Isa::isa, element_ns, space::quantize_row, space::dequantize_row, space::interleave_3},
 #include "kernels/convert/kernels.inc"
 #undef EK_CONVERT
 };

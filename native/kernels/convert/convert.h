@@ -1,5 +1,6 @@
-// Row kernels of `convert`: quantize and dequantize. One manifest (kernels.inc) names them all. Requantizing q8 to q8
-// is a table of 256 values (elementwise_q8), and plain casts are not worth a vector form.
+// Row kernels of `convert`: quantize and dequantize, and what makes pixels of three rows. One manifest (kernels.inc)
+// names them all. Requantizing q8 to q8 is a table of 256 values (elementwise_q8), and plain casts are not worth a
+// vector form.
 #ifndef EDGEKIT_KERNELS_CONVERT_CONVERT_H_
 #define EDGEKIT_KERNELS_CONVERT_CONVERT_H_
 
@@ -34,12 +35,21 @@ struct DequantizeRow {
   bool is_signed;
 };
 
+// Three rows of n bytes, x_step apart, to n neighbouring triples at y.
+struct InterleaveRows {
+  const uint8_t* x;
+  int64_t x_step;
+  uint8_t* y;
+  int64_t n;
+};
+
 struct ConvertKernels {
   const char* name;
   Isa isa;
   double element_ns;  // rough cost of one element, to decide on threads
   void (*quantize_row)(const QuantizeRow& row) noexcept;
   void (*dequantize_row)(const DequantizeRow& row) noexcept;
+  void (*interleave_3)(const InterleaveRows& rows) noexcept;
 };
 
 struct ConvertTable {
@@ -67,6 +77,7 @@ inline float dequantize_value(int32_t x, float scale, int32_t zero) { return sta
   namespace space {                                       \
   void quantize_row(const QuantizeRow& row) noexcept;     \
   void dequantize_row(const DequantizeRow& row) noexcept; \
+  void interleave_3(const InterleaveRows& rows) noexcept; \
   }
 #include "kernels/convert/kernels.inc"
 #undef EK_CONVERT

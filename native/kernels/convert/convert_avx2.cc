@@ -39,7 +39,40 @@ inline void dequantize_8(__m128i bytes, float* y, const DequantizeRow& r) {
   _mm256_storeu_ps(y, _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(r.scale)));
 }
 
+// Where byte i of `part` (of three) of 16 triples comes from in row `row`; bytes of other rows become 0.
+inline __m128i triple_order(int part, int row) {
+  alignas(16) uint8_t order[16];
+  for (int i = 0; i < 16; ++i) {
+    const int at = 16 * part + i;
+    order[i] = at % 3 == row ? static_cast<uint8_t>(at / 3) : 0x80;
+  }
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(order));
+}
+
 }  // namespace
+
+void interleave_3(const InterleaveRows& r) noexcept {
+  __m128i orders[3][3];
+  for (int part = 0; part < 3; ++part) {
+    for (int row = 0; row < 3; ++row) orders[part][row] = triple_order(part, row);
+  }
+  int64_t i = 0;
+  for (; i + 16 <= r.n; i += 16) {
+    __m128i rows[3];
+#pragma GCC unroll 3
+    for (int row = 0; row < 3; ++row) {
+      rows[row] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(r.x + row * r.x_step + i));
+    }
+#pragma GCC unroll 3
+    for (int part = 0; part < 3; ++part) {
+      __m128i bytes = _mm_shuffle_epi8(rows[0], orders[part][0]);
+      bytes = _mm_or_si128(bytes, _mm_shuffle_epi8(rows[1], orders[part][1]));
+      bytes = _mm_or_si128(bytes, _mm_shuffle_epi8(rows[2], orders[part][2]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(r.y + 3 * i + 16 * part), bytes);
+    }
+  }
+  scalar::interleave_3({r.x + i, r.x_step, r.y + 3 * i, r.n - i});
+}
 
 void quantize_row(const QuantizeRow& r) noexcept {
   QuantizeRow rest = r;

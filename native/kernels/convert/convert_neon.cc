@@ -69,4 +69,13 @@ void dequantize_row(const DequantizeRow& r) noexcept {
   scalar::dequantize_row(rest);
 }
 
+void interleave_3(const InterleaveRows& r) noexcept {
+  int64_t i = 0;
+  for (; i + 16 <= r.n; i += 16) {
+    const uint8x16x3_t rows = {{vld1q_u8(r.x + i), vld1q_u8(r.x + r.x_step + i), vld1q_u8(r.x + 2 * r.x_step + i)}};
+    vst3q_u8(r.y + 3 * i, rows);
+  }
+  scalar::interleave_3({r.x + i, r.x_step, r.y + 3 * i, r.n - i});
+}
+
 }  // namespace edgekit::neon

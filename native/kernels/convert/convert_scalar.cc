@@ -15,4 +15,10 @@ void dequantize_row(const DequantizeRow& r) noexcept {
   }
 }
 
+void interleave_3(const InterleaveRows& r) noexcept {
+  for (int64_t i = 0; i < r.n; ++i) {
+    for (int row = 0; row < 3; ++row) r.y[3 * i + row] = r.x[row * r.x_step + i];
+  }
+}
+
 }  // namespace edgekit::scalar

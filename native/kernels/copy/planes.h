@@ -24,11 +24,15 @@ struct PlanePiece {
   int64_t x_at, x_step, y_at, y_step, rows, columns;
 };
 
-// Calls body(const PlanePiece&) for all planes of (loop plane_loop(nest), innermost loop), cut along their longer side
-// in pieces of 64, which keep cache lines whole.
+// Steps along the longer side of a piece: multiples of 64 keep cache lines whole, and narrow planes have longer pieces.
+inline int64_t plane_piece_length(int64_t shorter) {
+  constexpr int64_t kLeast = 64, kMost = 1024, kElements = 4096;
+  return std::min(kMost, std::max(kLeast, kElements / shorter / kLeast * kLeast));
+}
+
+// Calls body(const PlanePiece&) for all planes of (loop plane_loop(nest), innermost loop), cut along their longer side.
 template <typename Body>
 void parallel_planes(RunContext& context, const LoopNest<2>& nest, double element_ns, Body&& body) {
-  constexpr int64_t kPiece = 64;
   const int dense = plane_loop(nest);
   LoopNest<2> outer;
   for (int i = 0; i + 1 < nest.rank; ++i) {
@@ -44,11 +48,12 @@ void parallel_planes(RunContext& context, const LoopNest<2>& nest, double elemen
   const int64_t rows = nest.run_length(), columns = nest.dims[dense];
   const int64_t x_step = nest.run_stride(0), y_step = nest.strides[1][dense];
   const bool by_columns = columns >= rows;
-  const int64_t longer = std::max(rows, columns), pieces = (longer + kPiece - 1) / kPiece;
-  const double piece_ns = static_cast<double>(kPiece * std::min(rows, columns) * planes) * element_ns;
+  const int64_t longer = std::max(rows, columns), shorter = std::min(rows, columns);
+  const int64_t length = plane_piece_length(shorter), pieces = (longer + length - 1) / length;
+  const double piece_ns = static_cast<double>(length * shorter * planes) * element_ns;
   parallel_for(context, pieces, piece_ns, [&](int64_t begin, int64_t end, int) {
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kPiece, count = std::min(kPiece, longer - first);
+      const int64_t first = piece * length, count = std::min(length, longer - first);
       const int64_t x_first = first * (by_columns ? 1 : x_step), y_first = first * (by_columns ? y_step : 1);
       for_each_run(each, 0, planes, [&](const int64_t(&at)[2]) {
         body(PlanePiece{at[0] + x_first, x_step, at[1] + y_first, y_step, by_columns ? rows : count,
