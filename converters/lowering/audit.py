@@ -21,7 +21,8 @@ def _precision(op: LoweredOp) -> Precision:
     result = op.outputs[0]
     if op.opcode in _QUANTIZED_OPCODES:
         return "int8"
-    if op.opcode in _MOVING_OPCODES:
+    has_table = op.opcode == "convert" and len(op.inputs) > 1
+    if op.opcode in _MOVING_OPCODES and not has_table:
         return "int"
     if op.opcode in _ARITHMETIC_OPCODES and result is not None and result.quant is not None:
         return "int8"

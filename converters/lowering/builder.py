@@ -234,7 +234,11 @@ class PlanBuilder:
         elements = int(np.prod(want.dims, dtype=np.int64))
         return dense_view(Storage("arena", want.dtype, elements, name), want.dims, want.order, want.quant)
 
-    def concat_slots(self, node: ir.Node, order: Dims) -> tuple[View, list[View]]:
+    def concat_quant(self, node: ir.Node) -> Quant | None:
+        """Quantization in which a concatenation is stored; None: in the dtype of the model."""
+        return self._placement.concat_quant(node)
+
+    def concat_slots(self, node: ir.Node, order: Dims | None) -> tuple[View, list[View]]:
         """The whole of a concatenation's result and the place of each operand, by axis of the node."""
         return self._placement.concat_slots(node, order)
 

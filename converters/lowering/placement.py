@@ -16,6 +16,7 @@ from edgekit.converters.lowering.registry import NotLowerableError
 from edgekit.converters.lowering.views import Dims, Quant, Storage, View, Want, dense_view
 
 _RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout")
+_FEW_CHANNELS = 4  # of a result: vectors along them would be mostly empty
 _DEPTH = 12  # nodes between a value and its place
 _LAYOUT_FREE = (
     "QuantizeLinear", "DequantizeLinear", "Add", "Sub", "Mul", "Div", "Max", "Min", "Relu", "Clip", "LeakyRelu",
@@ -28,6 +29,22 @@ _IMAGE_OPS = (
 )  # fmt: skip
 
 
+def is_channel_sum(node: ir.Node) -> bool:
+    """Whether a node is a float convolution that gives a few weighted sums of channels, and nothing else.
+
+    Where the channels of its operand are planes, that is a product of matrices whose columns are pixels.
+    """
+    weight, bias = graph.operand(node, 1), graph.constant_of(graph.operand(node, 2))
+    floats = graph.constant_of(weight)
+    if not graph.is_op(node, "Conv") or floats is None or floats.dtype != np.float32:
+        return False
+    if graph.quantized_constant(weight) is not None or (graph.operand(node, 2) is not None and bias is None):
+        return False
+    plain = graph.attribute(node, "group", 1) == 1 and (bias is None or not bias.any())
+    plain = plain and not any(graph.attribute(node, "pads", ())) and set(graph.attribute(node, "strides", ())) <= {1}
+    return plain and max(floats.shape[2:]) == 1 and len(floats) <= _FEW_CHANNELS
+
+
 def prefers_channels_last(value: ir.Value) -> bool:
     """Whether a value of rank 3 or more reaches an operator on images through operators that don't care for layout."""
     rank = None if value.shape is None else len(value.shape)
@@ -35,7 +52,7 @@ def prefers_channels_last(value: ir.Value) -> bool:
     while pending:
         current = pending.pop()
         for node in graph.consumers(current):
-            if graph.is_op(node, *_IMAGE_OPS) and node.inputs[0] is current:
+            if graph.is_op(node, *_IMAGE_OPS) and node.inputs[0] is current and not is_channel_sum(node):
                 return True
             if graph.is_op(node, *_LAYOUT_FREE):
                 fresh = [o for o in node.outputs if o not in seen and o.shape is not None and len(o.shape) == rank]
@@ -84,7 +101,7 @@ class Placement:
         if place is not None:
             self._taken.update(place.taken)
 
-    def concat_slots(self, node: ir.Node, order: Dims) -> tuple[View, list[View]]:
+    def concat_slots(self, node: ir.Node, order: Dims | None) -> tuple[View, list[View]]:
         """The whole and the slices of a concatenation, made with that order of axes if it isn't there yet."""
         buffer = self._concat(node, order)
         return buffer.whole, buffer.slots

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.registry import NotLowerableError
+from edgekit.converters.lowering.regrouping import regroup
 
 
 def prepared(model: ir.Model) -> ir.Model:
@@ -16,8 +17,9 @@ def prepared(model: ir.Model) -> ir.Model:
     copy = model.clone()
     _join_dequantizers(copy.graph)
     _join_slices(copy.graph)
-    _remove_dead(copy.graph)
     _name_nodes(copy.graph)
+    regroup(copy.graph)
+    _remove_dead(copy.graph)
     return copy
 
 

@@ -154,6 +154,30 @@ def clip_bounds(node: ir.Node) -> tuple[float, float] | None:
     return bounds[0], bounds[1]
 
 
+def is_function(node: ir.Node) -> bool:
+    """Whether a node is an operator of one variable with a table: whatever else it reads is constant and scalar."""
+    if not graph.is_op(node, *TABLE_OPS) or not _is_region_node(node) or graph.constant_of(node.inputs[0]) is not None:
+        return False
+    return all(value is None or graph.constant_scalar(value) is not None for value in node.inputs[1:])
+
+
+def function_table(node: ir.Node, source: Quant, dtype: str) -> Floats:
+    """What is_function(node) makes of every stored value of a quantized variable.
+
+    Args:
+        node: The operator.
+        source: Quantization of its variable.
+        dtype: u8 or s8, of the variable.
+
+    Returns:
+        float32 [256], from the least stored value upwards.
+    """
+    name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+    constants = [graph.constant_of(value) for value in node.inputs[1:] if value is not None]
+    with np.errstate(all="ignore"):
+        return _FUNCTIONS[name](node, dequantize_all(source, dtype), *constants).reshape(256).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class TableRegion:
     """Elementwise operators of one variable before a QuantizeLinear.

@@ -8,7 +8,7 @@ from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.ops.elementwise import widest
 from edgekit.converters.lowering.registry import lowers
-from edgekit.converters.lowering.views import View, channels_last_order
+from edgekit.converters.lowering.views import Dims, View, channels_last_order
 
 
 @lowers("Concat")
@@ -16,7 +16,9 @@ def lower_concat(build: PlanBuilder, node: ir.Node) -> None:
     """Along any axis, in the quantization of the result where it has one."""
     values = [graph.required(node, index) for index in range(len(node.inputs))]
     views = [build.either(value) for value in values]
-    order = widest(views).order()
+    order: Dims | None = widest(views).order()
+    if all(view.quant is not None for view in views) and build.concat_quant(node) is None:
+        order = None  # all is dequantized into place: row-major, as readers behind reshapes and outputs have it
     if build.prefers_channels_last(node.outputs[0]):
         order = channels_last_order(views[0].rank)
     whole, slots = build.concat_slots(node, order)

@@ -8,17 +8,21 @@ from numpy.typing import NDArray
 
 from edgekit.converters.lowering import graph
 from edgekit.converters.lowering.builder import PlanBuilder
+from edgekit.converters.lowering.placement import is_channel_sum
 from edgekit.converters.lowering.products import (
     Geometry,
     as_image,
     emit_float,
     emit_quantized,
     float_destination,
+    has_unit_channels,
     image_product,
+    image_view,
     quantized_destination,
     quantized_or_float,
 )
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
+from edgekit.converters.lowering.views import View, Want
 from edgekit.converters.lowering.weights import NotQuantizedError, float_bias, quantized_weights, signed_values
 from edgekit.converters.lowering.windows import window_of
 
@@ -68,6 +72,21 @@ def _lower_float(build: PlanBuilder, node: ir.Node, geometry: Geometry) -> None:
     if weight.dtype != np.float32:
         raise NotLowerableError(f"weights of dtype {weight.dtype}")
     x = build.raw(graph.required(node, 0))
-    destination = float_destination(build, image_product(node, x))
     four = _four_dims(weight).astype(np.float32)
+    if is_channel_sum(node) and not has_unit_channels(image_view(x)) and x.strides[-1] == 1:
+        _lower_channel_sum(build, node, x, four[:, :, 0, 0])
+        return
+    destination = float_destination(build, image_product(node, x))
     emit_float(build, as_image(build, x), four, float_bias(bias, len(four)), geometry, destination)
+
+
+def _lower_channel_sum(build: PlanBuilder, node: ir.Node, x: View, weight: NDArray[np.float32]) -> None:
+    """Planes of channels: a product of the weights with a matrix of pixels for each row of the image."""
+    output = node.outputs[0]
+    build.fuse([node])
+    y = build.new(output, Want(graph.dims_of(output), "f32"))
+    build.bind(output, y)
+    rows = (0, 2, 1, 3) if x.rank == 4 else (0, 1, 2)
+    matrices, results = x.permuted(rows), y.permuted(rows)
+    weights = build.constant(weight).expanded((*matrices.dims[:-2], *weight.shape))
+    build.emit_matmul(weights, matrices, results)

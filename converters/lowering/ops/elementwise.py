@@ -10,6 +10,7 @@ from edgekit.converters.lowering.activations import UNARY_OPS, Activation, activ
 from edgekit.converters.lowering.builder import PlanBuilder
 from edgekit.converters.lowering.quantized_tail import QuantizedEnd, match_quantized_end, scale_ratio
 from edgekit.converters.lowering.registry import NotLowerableError, lowers
+from edgekit.converters.lowering.tables import function_table, is_function
 from edgekit.converters.lowering.views import View, Want
 from edgekit.package.program_schema import program_schema
 
@@ -40,11 +41,27 @@ def try_table(build: PlanBuilder, node: ir.Node) -> bool:
     return True
 
 
+def try_float_table(build: PlanBuilder, node: ir.Node) -> bool:
+    """Lowers an operator of one quantized variable with a float result: dequantizing by a table of its results."""
+    output = node.outputs[0]
+    source = build.quantized(graph.operand(node, 0)) if is_function(node) else None
+    if source is None or source.quant is None or graph.program_dtype_of(output) != "f32":
+        return False
+    if source.dims != graph.dims_of(output):
+        return False
+    table = function_table(node, source.quant, build.packing.act)
+    build.fuse([node])
+    result = build.new(output, Want(source.dims, "f32", source.order()))
+    build.bind(output, result)
+    build.emit("convert", [source, build.constant(table)], [result])
+    return True
+
+
 @lowers(*UNARY_OPS)
 @lowers("Silu", domain="edgekit")
 def lower_unary(build: PlanBuilder, node: ir.Node) -> None:
     """Operators of one variable, as a table where quantized on both sides."""
-    if try_table(build, node):
+    if try_table(build, node) or try_float_table(build, node):
         return
     activation = activation_of(node)
     source, output = graph.required(node, 0), node.outputs[0]
@@ -104,6 +121,8 @@ def lower_binary(build: PlanBuilder, node: ir.Node) -> None:
     if try_table(build, node):
         return
     if len(node.inputs) == 2 and node.op_type in ("Add", "Sub", "Mul") and _try_quantized(build, node):
+        return
+    if try_float_table(build, node):
         return
     kind = _KINDS[node.op_type]
     if node.op_type == "Mod" and int(graph.attribute(node, "fmod", 0)):

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from reference.onnx_cases import GraphBuilder, lowered, onnxruntime_outputs, opcodes, run_lowered, run_natively
 
+from edgekit.package.program_codec import read_program
+
 ISAS = ("x86_avx2", "arm_neon_dotprod")
 pytestmark = pytest.mark.parametrize("isa", ISAS)
 
@@ -182,6 +184,52 @@ def test_pyramid_neck(isa: str) -> None:
     y = g.quantize(g.op("Concat", g.quantize(up, scale, 2), lateral, axis=1), scale, 2)
     ops = check(g, isa, g.quantize(g.q_conv(y, scale, (3, 11), 1), 2**2))
     assert ops == {"convert": 2, "conv_q8": 3, "resize_nearest": 1}
+
+
+def test_detection_head_writes_each_part_once(isa: str) -> None:
+    """Boxes and scores of two scales, joined and split again: scores by tables straight to the output, boxes as planes.
+
+    The expectation over a distribution is a product of matrices. Softmax and Sigmoid are not exact.
+    """
+    g = GraphBuilder()
+    x, scales = image(g, 1, 4, 6, 6), []
+    for size, strides in ((36, [1, 1]), (9, [2, 2])):
+        boxes = g.quantize(g.q_conv(x, 2**-5, (12, 4), 1, strides=strides), 2**-3, size)
+        scores = g.quantize(g.q_conv(x, 2**-5, (5, 4), 1, strides=strides), 2**-4, 2)
+        scales.append(g.op("Reshape", g.op("Concat", boxes, scores, axis=1), [1, 17, size]))
+    parts = g.op("Split", g.op("Concat", *scales, axis=2), np.array([12, 5], np.int64), outputs=2, axis=1)
+    bins = g.op("Transpose", g.op("Reshape", parts[0], [1, 3, 4, 45]), perm=[0, 2, 1, 3])
+    weight = np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)
+    sums = g.op("Conv", g.op("Softmax", bins, axis=1), g.constant(weight))
+    y = g.op("Concat", g.op("Reshape", sums, [1, 3, 45]), g.op("Sigmoid", parts[1]), axis=1)
+    model, feeds = g.model(y), g.feeds(1.0)
+    result, expected = lowered(model, isa), onnxruntime_outputs(model, feeds)[y]
+    np.testing.assert_allclose(run_lowered(result, feeds)[y], expected, rtol=1e-5, atol=1e-6)
+    native = run_natively(result, feeds, isa="" if isa == "x86_avx2" else "scalar")
+    np.testing.assert_allclose(native[y], expected, rtol=1e-5, atol=1e-6)
+    assert Counter(opcodes(result)) == {"convert": 5, "conv_q8": 4, "softmax": 1, "matmul_f32": 1}
+    tables = [op for op in read_program(result.parts[0].data).plans[0].ops if op.opcode == "convert"][1:]
+    assert sorted(len(op.inputs) for op in tables) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("op", ["Sigmoid", "Tanh", "HardSwish", "Add"])
+def test_function_of_integers_with_a_float_result_is_a_table(op: str, isa: str) -> None:
+    g = GraphBuilder()
+    x = image(g, 2, 3, 7, 5)
+    y = g.op(op, x, np.float32(0.3)) if op == "Add" else g.op(op, x)
+    model, feeds = g.model(y), g.feeds(4.0)
+    result = lowered(model, isa)
+    for got in (run_lowered(result, feeds), run_natively(result, feeds, isa="" if isa == "x86_avx2" else "scalar")):
+        np.testing.assert_allclose(got[y], onnxruntime_outputs(model, feeds)[y], rtol=1e-6, atol=1e-7)
+    assert opcodes(result) == ["convert", "convert"]
+
+
+def test_table_between_integers_stays_behind_its_concatenation(isa: str) -> None:
+    g = GraphBuilder()
+    x = image(g, 1, 4, 6, 6)
+    parts = [g.quantize(g.q_conv(x, 2**-5, (channels, 4), 1), 2**-3, 2) for channels in (3, 5)]
+    y = g.quantize(g.op("Abs", g.op("Concat", *parts, axis=1)), 2**-2, 0)
+    assert check(g, isa, y) == {"convert": 2, "conv_q8": 2, "lut_q8": 1}
 
 
 TRANSPOSED = {
