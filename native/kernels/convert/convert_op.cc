@@ -60,7 +60,7 @@ void fill_requantize_lut(const TensorView& x, const TensorView& y, uint8_t (&lut
 }
 
 // y = table[x] as floats; the table starts at the least value of x. Bytes are loaded eight at a time: every load and
-// store counts here, and vectors have no faster way to look up floats.
+// store counts here. Sixteen AVX-512 registers of table and permutes took longer.
 void look_up_row(const DequantizeRow& r, const float* table) {
   const uint64_t flip = r.is_signed ? 0x8080808080808080 : 0;
   const uint8_t* const x = r.x;
