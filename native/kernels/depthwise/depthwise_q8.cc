@@ -4,8 +4,8 @@ namespace edgekit {
 namespace {
 
 constexpr DepthwiseQ8Kernel kKernels[] = {
-#define EK_DEPTHWISE_Q8(name, space, isa, activations, kernel, stride, channels, out_rows, mac_ns)         \
-  {#name,       Isa::isa,           Dtype::activations,        kernel, stride, channels, out_rows, mac_ns, \
+#define EK_DEPTHWISE_Q8(name, space, isa, activations, kernel, stride, channels, narrowest, out_rows, mac_ns)         \
+  {#name,       Isa::isa,           Dtype::activations,        kernel, stride, channels, narrowest, out_rows, mac_ns, \
    space::name, space::pack_##name, space::packed_bytes_##name},
 #include "kernels/depthwise/kernels.inc"
 #undef EK_DEPTHWISE_Q8

@@ -30,9 +30,8 @@ struct DepthwiseQ8Block {
 };
 
 // One or two rows of output pixels [first_ox, last_ox), for the blocks [first_block, last_block). Pointers to pixels
-// stand at column 0 and channel 0. Memory: pixels of x and `zero` hold at least as many channels as a
-// block. y may
-// equal residual; nothing else may overlap y. Nothing needs an alignment.
+// stand at column 0 and channel 0. Memory: pixels of x hold at least the kernel's `narrowest` channels, `zero` as
+// many as a pixel and a block. y may equal residual; nothing else may overlap y. Nothing needs an alignment.
 struct DepthwiseQ8Strip {
   const uint8_t* const* rows;  // [kernel_h + (out_rows - 1) * stride_h] input rows; null outside of the image
   int64_t x_step;              // bytes from a pixel to the next
@@ -76,6 +75,7 @@ struct DepthwiseQ8Kernel {
   Dtype activations;
   int kernel, stride;  // square kernel and stride with dilation 1; 0 for any
   int channels;        // of one block
+  int narrowest;       // channels that pixels of x hold at least
   int out_rows;        // of one strip
   double mac_ns;       // rough cost of one multiply-accumulate, to decide on threads
   DepthwiseStripFn strip;
@@ -98,11 +98,11 @@ bool depthwise_q8_suits(const DepthwiseQ8Kernel& kernel, const ConvWindow& windo
 
 const DepthwiseQ8Kernel& select_depthwise_q8(Isa isa, Dtype activations, const ConvWindow& window);
 
-#define EK_DEPTHWISE_Q8(name, space, isa, activations, kernel, stride, channels, out_rows, mac_ns)      \
-  namespace space {                                                                                     \
-  void name(const DepthwiseQ8Strip& strip) noexcept;                                                    \
-  void pack_##name(const DepthwiseQ8Weights& weights, int32_t first, int32_t n, void* packed) noexcept; \
-  size_t packed_bytes_##name(int32_t kernel_h, int32_t kernel_w);                                       \
+#define EK_DEPTHWISE_Q8(name, space, isa, activations, kernel, stride, channels, narrowest, out_rows, mac_ns) \
+  namespace space {                                                                                           \
+  void name(const DepthwiseQ8Strip& strip) noexcept;                                                          \
+  void pack_##name(const DepthwiseQ8Weights& weights, int32_t first, int32_t n, void* packed) noexcept;       \
+  size_t packed_bytes_##name(int32_t kernel_h, int32_t kernel_w);                                             \
   }
 #include "kernels/depthwise/kernels.inc"
 #undef EK_DEPTHWISE_Q8

@@ -37,7 +37,7 @@ constexpr int64_t kTileBytes = 16 * 1024;
 constexpr int32_t kGroupChannels = 128;
 
 // State: the requantization, a pixel of x_zero, then the packed weights of all blocks. Scratch: for each worker the
-// pointers to a strip's input rows, and copies of those rows if the tensor is narrower than a block.
+// pointers to a strip's input rows, and copies of those rows if the tensor is too narrow.
 struct DepthwisePlan {
   static constexpr size_t kRequantizeBytes = (sizeof(RequantizeQ8) + 63) / 64 * 64;
   const DepthwiseQ8Kernel* kernel;
@@ -58,7 +58,7 @@ void plan_tiles(DepthwisePlan& plan, int32_t out_w) {
   const int32_t block = plan.kernel->channels;
   // Whole cache lines of channels, or all of them when that is little more.
   plan.group_blocks = plan.channels <= kGroupChannels * 5 / 4 ? plan.blocks : std::max(kGroupChannels / block, 1);
-  const int64_t column_bytes = int64_t{plan.strip_rows} * plan.group_blocks * block;
+  const int64_t column_bytes = int64_t{plan.strip_rows} * std::min(plan.group_blocks * block, plan.channels);
   const int64_t most = std::max<int64_t>(kTileBytes / column_bytes / plan.window.stride_w, 8);
   const int64_t tiles = (out_w + most - 1) / most;
   // Kernels compute pairs of columns.
@@ -74,10 +74,10 @@ DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   plan.block_bytes = plan.kernel->packed_bytes(plan.window.kernel_h, plan.window.kernel_w);
   plan.zero_bytes = static_cast<size_t>(std::max(plan.channels, plan.kernel->channels) + 63) / 64 * 64;
   plan.strip_rows = plan.window.kernel_h + (plan.kernel->out_rows - 1) * plan.window.stride_h;
-  plan.narrow = plan.channels < plan.kernel->channels;
+  plan.narrow = plan.channels < plan.kernel->narrowest;
   const size_t rows = static_cast<size_t>(plan.strip_rows);
   plan.pointer_bytes = (rows * sizeof(void*) + 63) / 64 * 64;
-  const size_t row_bytes = static_cast<size_t>(args.in(0).dims[2]) * static_cast<size_t>(plan.kernel->channels);
+  const size_t row_bytes = static_cast<size_t>(args.in(0).dims[2]) * static_cast<size_t>(plan.kernel->narrowest);
   plan.copy_bytes = plan.narrow ? (rows * row_bytes + 63) / 64 * 64 : 0;
   plan_tiles(plan, args.out(0).dims[2]);
   return plan;
@@ -128,10 +128,10 @@ struct StripTask {
 // Gives the pixels of a row the width of a block.
 const uint8_t* copy_row(const StripTask& t, const uint8_t* row, int32_t index) {
   const TensorView& x = t.args.in(0);
-  const int64_t block = t.plan.kernel->channels;
-  uint8_t* copy = t.copies + index * int64_t{x.dims[2]} * block;
+  const int64_t pixel = t.plan.kernel->narrowest;
+  uint8_t* copy = t.copies + index * int64_t{x.dims[2]} * pixel;
   for (int64_t ix = 0; ix < x.dims[2]; ++ix) {
-    std::memcpy(copy + ix * block, row + ix * x.strides[2], static_cast<size_t>(t.plan.channels));
+    std::memcpy(copy + ix * pixel, row + ix * x.strides[2], static_cast<size_t>(t.plan.channels));
   }
   return copy;
 }
@@ -152,7 +152,7 @@ DepthwiseQ8Strip make_strip(const StripTask& t) {
   const TensorView& x = t.args.in(0);
   DepthwiseQ8Strip s{};
   s.rows = t.rows;
-  s.x_step = t.plan.narrow ? t.plan.kernel->channels : x.strides[2];
+  s.x_step = t.plan.narrow ? t.plan.kernel->narrowest : x.strides[2];
   s.zero = t.state.zero;
   s.w = x.dims[2];
   s.window = t.plan.window;

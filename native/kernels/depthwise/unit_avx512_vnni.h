@@ -1,5 +1,5 @@
-// What the AVX-512 depthwise kernels share: a unit of 16 channels, one i32 sum each in a register, and its way to y.
-// Only for *_avx512_vnni.cc.
+// What the AVX-512 depthwise kernels share: units of 64, 32 or 16 channels, one i32 sum each in a register, and their
+// way to y. Only for *_avx512_vnni.cc.
 #ifndef EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX512_VNNI_H_
 #define EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX512_VNNI_H_
 
@@ -8,109 +8,156 @@
 
 namespace edgekit::avx512_vnni {
 
-inline constexpr int kUnitChannels = 16;
-using PixelSums = int32_t[kUnitChannels];
-
-// A unit's packed weights.
+// A unit's packed weights, as its sums lie in kVectors registers.
+template <int kVectors>
 struct PackedUnit {
-  int32_t bias[kUnitChannels];
-  float scale[kUnitChannels];
-  int8_t w[];  // 64 for each quad of taps
+  int32_t bias[16 * kVectors];
+  float scale[16 * kVectors];
+  int8_t w[];  // 64 * kVectors for each quad of taps
 };
 
-inline size_t packed_unit_bytes(size_t quads) { return sizeof(PackedUnit) + quads * 64; }
+template <int kVectors>
+constexpr size_t packed_unit_bytes(size_t quads) {
+  return sizeof(PackedUnit<kVectors>) + quads * 64 * kVectors;
+}
+
+// How the channels of a unit lie in registers.
+//   interleave(at, taps)   taps: the bytes of a channel in the pixels at[0] to at[3], a dword each
+//   channel(i)             whose that dword is, i counted over all vectors
+//   order(bytes)           of pack_lanes, a pixel's vectors side by side: to kPixels pixels in order
+//   pixel(bytes, j)        pixel j of those, as a register of its size
+//   join(pixels)           the reverse, of kPixels registers with the pixel at their start
+template <int kVectors>
+struct Lanes;
+
+// In-lane unpacking and packing undo each other's order.
+template <>
+struct Lanes<4> {
+  static constexpr int kPixels = 1;
+  static constexpr int channel(int i) { return i / 16 * 4 + i % 16 / 4 * 16 + i % 4; }
+  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[4]) {
+    __m512i rows[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) rows[i] = _mm512_loadu_si512(at[i]);
+    const __m512i low01 = _mm512_unpacklo_epi8(rows[0], rows[1]), high01 = _mm512_unpackhi_epi8(rows[0], rows[1]);
+    const __m512i low23 = _mm512_unpacklo_epi8(rows[2], rows[3]), high23 = _mm512_unpackhi_epi8(rows[2], rows[3]);
+    taps[0] = _mm512_unpacklo_epi16(low01, low23);
+    taps[1] = _mm512_unpackhi_epi16(low01, low23);
+    taps[2] = _mm512_unpacklo_epi16(high01, high23);
+    taps[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+  static __m512i order(__m512i bytes) { return bytes; }
+  static __m512i pixel(__m512i bytes, int) { return bytes; }
+  static void store(uint8_t* at, __m512i pixel) { _mm512_storeu_si512(at, pixel); }
+  static __m512i join(const __m512i (&pixels)[1]) { return pixels[0]; }
+};
+
+// Two rows fill a register.
+template <>
+struct Lanes<2> {
+  static constexpr int kPixels = 2;
+  static constexpr int channel(int i) { return i / 16 * 8 + i % 16 / 8 * 16 + i % 8; }
+  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[2]) {
+    const auto row = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i])); };
+    const auto rows = [&](int i, int j) { return _mm512_inserti64x4(_mm512_castsi256_si512(row(i)), row(j), 1); };
+    // Word i of one half and word i of the other.
+    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i even = rows(0, 2), odd = rows(1, 3);
+    taps[0] = _mm512_permutexvar_epi16(halves, _mm512_unpacklo_epi8(even, odd));
+    taps[1] = _mm512_permutexvar_epi16(halves, _mm512_unpackhi_epi8(even, odd));
+  }
+  static __m512i order(__m512i bytes) {
+    const __m512i order = _mm512_set_epi32(15, 11, 14, 10, 7, 3, 6, 2, 13, 9, 12, 8, 5, 1, 4, 0);
+    return _mm512_permutexvar_epi32(order, bytes);
+  }
+  static __m256i pixel(__m512i bytes, int j) {
+    return j == 0 ? _mm512_castsi512_si256(bytes) : _mm512_extracti64x4_epi64(bytes, 1);
+  }
+  static void store(uint8_t* at, __m256i pixel) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), pixel); }
+  static __m512i join(const __m512i (&pixels)[2]) {
+    return _mm512_inserti64x4(pixels[0], _mm512_castsi512_si256(pixels[1]), 1);
+  }
+};
+
+// Four rows fill a register; then lane i gets channels 4i to 4i + 3 of all, then their order.
+template <>
+struct Lanes<1> {
+  static constexpr int kPixels = 4;
+  static constexpr int channel(int i) { return i; }
+  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[1]) {
+    const __m512i lanes = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    const auto row = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[i])); };
+    __m512i rows = _mm512_broadcast_i32x4(row(0));
+    rows = _mm512_mask_broadcast_i32x4(rows, 0x00f0, row(1));
+    rows = _mm512_mask_broadcast_i32x4(rows, 0x0f00, row(2));
+    rows = _mm512_mask_broadcast_i32x4(rows, 0xf000, row(3));
+    taps[0] = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, rows), order);
+  }
+  static __m512i order(__m512i bytes) { return order_lanes(bytes); }
+  static __attribute__((always_inline)) __m128i pixel(__m512i bytes, int j) {
+    if (j == 0) return _mm512_castsi512_si128(bytes);
+    if (j == 1) return _mm512_extracti32x4_epi32(bytes, 1);
+    return j == 2 ? _mm512_extracti32x4_epi32(bytes, 2) : _mm512_extracti32x4_epi32(bytes, 3);
+  }
+  static void store(uint8_t* at, __m128i pixel) { _mm_storeu_si128(reinterpret_cast<__m128i*>(at), pixel); }
+  static __m512i join(const __m512i (&pixels)[4]) {
+    const auto pair = [&](int i) {
+      return _mm256_inserti128_si256(_mm512_castsi512_si256(pixels[i]), _mm512_castsi512_si128(pixels[i + 1]), 1);
+    };
+    return _mm512_inserti64x4(_mm512_castsi256_si512(pair(0)), pair(2), 1);
+  }
+};
 
 // Bias and scale of channels [first, first + n).
-inline void pack_columns(const DepthwiseQ8Weights& w, int32_t first, int32_t n, PackedUnit& unit) {
-  for (int32_t c = 0; c < kUnitChannels; ++c) {
-    unit.bias[c] = c < n ? w.bias[first + c] : 0;
-    unit.scale[c] = c < n ? w.scale[first + c] : 0.0f;
+template <int kVectors>
+void pack_columns(const DepthwiseQ8Weights& w, int32_t first, int32_t n, PackedUnit<kVectors>& unit) {
+  for (int32_t i = 0; i < 16 * kVectors; ++i) {
+    const int32_t c = Lanes<kVectors>::channel(i);
+    unit.bias[i] = c < n ? w.bias[first + c] : 0;
+    unit.scale[i] = c < n ? w.scale[first + c] : 0.0f;
   }
 }
 
-// Quads of four taps: see quads.h.
-struct UnitSimd {
-  using Taps = __m512i;
-  using Sums = __m512i;
-  static constexpr int kTapBytes = 64;
-
-  static __attribute__((always_inline)) Sums start(const PackedUnit& unit) { return _mm512_loadu_si512(unit.bias); }
-
-  // The 16 bytes of each pixel fill a lane; then lane i gets channels 4i to 4i + 3 of all, then their order.
-  static __attribute__((always_inline)) Taps read(const uint8_t* r0, const uint8_t* r1, const uint8_t* r2,
-                                                  const uint8_t* r3) {
-    const __m512i lanes = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    const auto row = [](const uint8_t* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
-    __m512i rows = _mm512_broadcast_i32x4(row(r0));
-    rows = _mm512_mask_broadcast_i32x4(rows, 0x00f0, row(r1));
-    rows = _mm512_mask_broadcast_i32x4(rows, 0x0f00, row(r2));
-    rows = _mm512_mask_broadcast_i32x4(rows, 0xf000, row(r3));
-    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, rows), order);
+// Stores pixels in order, of which `count` exist.
+template <int kVectors>
+__attribute__((always_inline)) inline void store_pixels(__m512i bytes, int count, uint8_t* y, int64_t y_step) {
+  using L = Lanes<kVectors>;
+#pragma GCC unroll 4
+  for (int j = 0; j < L::kPixels; ++j) {
+    if (j < count) L::store(y + j * y_step, L::pixel(bytes, j));
   }
+}
 
-  static __attribute__((always_inline)) void multiply_add(Sums& sums, Taps taps, const int8_t* weights) {
-    dot_add(sums, taps, _mm512_loadu_si512(weights));
-  }
-  static __attribute__((always_inline)) void store(PixelSums& to, Sums sums) { _mm512_storeu_si512(to, sums); }
-};
-
-// How sums become bytes.
-class UnitEpilogue {
- public:
-  static constexpr int kUnits = 1, kUnitChannels = avx512_vnni::kUnitChannels;
-
-  explicit UnitEpilogue(const DepthwiseQ8Strip& s) : s_(s), p_(*s.requantize) {}
-
-  void finish(const RunSums<kUnits, kUnitChannels>& run) const {
-    for (int row = 0; row < s_.out_rows; ++row) {
-      finish_row(run.sums[0][row], run.count, run.blocks[0], row, run.ox);
+// Pixels of a unit that do not go to y as they are: they need a table or a residual, or only some channels exist there.
+template <int kVectors>
+void finish_pixels(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int row, int32_t ox, int count,
+                   const uint8_t* from) {
+  using L = Lanes<kVectors>;
+  const RequantizeQ8& p = *s.requantize;
+  const __mmask64 part = part_of_64(block.first, block.count);
+  for (int i = 0; i < count; i += L::kPixels, from += 64) {
+    __m512i bytes = _mm512_loadu_si512(from);
+    if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
+    const int64_t pixel = ox + i;
+    if (p.add) {
+      __m512i residual[L::kPixels];
+      for (int j = 0; j < L::kPixels; ++j) {
+        const uint8_t* at = s.residual[row] + (pixel + j) * s.residual_step + block.base;
+        residual[j] = _mm512_maskz_loadu_epi8(i + j < count ? part : 0, at);
+      }
+      bytes = add_64(bytes, L::join(residual), p.residual);
+    }
+    alignas(64) uint8_t pixels[64];
+    _mm512_store_si512(pixels, bytes);
+    for (int j = 0; j < L::kPixels && i + j < count; ++j) {
+      uint8_t* y = s.y[row] + (pixel + j) * s.y_step + block.base;
+      const __m512i bytes_of_pixel = _mm512_maskz_loadu_epi8(part, pixels + 16 * kVectors * j);
+      _mm512_mask_storeu_epi8(y, part, bytes_of_pixel);
     }
   }
-
- private:
-  // Pixels [ox, ox + count) of an output row.
-  void finish_row(const PixelSums* sums, int count, const DepthwiseQ8Block& block, int row, int32_t ox) const {
-    const float* scale = static_cast<const PackedUnit*>(block.packed)->scale;
-    const __mmask64 part = part_of_64(block.first, block.count);
-    for (int i = 0; i < count; i += 4) {
-      __m512i v[4];
-      for (int j = 0; j < 4; ++j) v[j] = round_scaled(_mm512_loadu_si512(sums[i + j]), scale, p_);
-      __m512i bytes = order_lanes(pack_lanes(v, p_));
-      if (p_.lut != nullptr) bytes = look_up(bytes, p_.lut_steps);
-      store(bytes, count - i < 4 ? count - i : 4, part, block, row, ox + i);
-    }
-  }
-
-  // The residual, if any, and the stores of up to four pixels; only the bytes of `part` exist in memory.
-  __attribute__((always_inline)) void store(__m512i bytes, int count, __mmask64 part, const DepthwiseQ8Block& block,
-                                            int row, int32_t ox) const {
-    if (p_.add) {
-      const uint8_t* at = s_.residual[row] + ox * s_.residual_step + block.base;
-      const auto residual = [&](int j) {
-        const __mmask64 exists = j < count ? part : 0;
-        return _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(exists, at + j * s_.residual_step));
-      };
-      const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(residual(0)), residual(1), 1);
-      const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(residual(2)), residual(3), 1);
-      bytes = add_64(bytes, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1), p_.residual);
-    }
-    uint8_t* y = s_.y[row] + ox * s_.y_step + block.base;
-    const auto put = [&](int j, __m128i pixel) {
-      uint8_t* at = y + j * s_.y_step;
-      if (j >= count) return;
-      if (part == 0xffff) return _mm_storeu_si128(reinterpret_cast<__m128i*>(at), pixel);
-      _mm512_mask_storeu_epi8(at, part, _mm512_castsi128_si512(pixel));
-    };
-    put(0, _mm512_castsi512_si128(bytes));
-    put(1, _mm512_extracti32x4_epi32(bytes, 1));
-    put(2, _mm512_extracti32x4_epi32(bytes, 2));
-    put(3, _mm512_extracti32x4_epi32(bytes, 3));
-  }
-
-  const DepthwiseQ8Strip& s_;
-  const RequantizeQ8& p_;
-};
+}
 
 }  // namespace edgekit::avx512_vnni
 
