@@ -42,10 +42,10 @@ class LayerRun {
     }
     const int packed_groups = static_cast<int>(packed_.w.size()) / lanes;
     fill(lut_, 256);
-    y_.resize(static_cast<size_t>(out) * out * layer.out_channels + 64);
+    y_.resize(static_cast<size_t>(out) * out * layer.out_channels + 128);
     bias_.assign(layer.out_channels, 0);
     scale_.assign(layer.out_channels, 0.005f);
-    views_[0] = dense(x_.data(), dtype, {1, layer.size, layer.size, layer.channels});
+    views_[0] = dense(aligned(x_.data()), dtype, {1, layer.size, layer.size, layer.channels});
     int8_t* w = packed_.w.data();
     views_[1] = layer.depthwise ? dense(w, Dtype::kS8, {depth, layer.channels})
                 : is_list_      ? dense(w, Dtype::kS8, {packed_groups, lanes})
@@ -58,7 +58,7 @@ class LayerRun {
     views_[2] = dense(bias_.data(), Dtype::kI32, {layer.out_channels});
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
-    views_[5] = dense(y_.data(), dtype, {1, out, out, layer.out_channels});
+    views_[5] = dense(aligned(y_.data()), dtype, {1, out, out, layer.out_channels});
     set_attributes(options.lut);
   }
 
@@ -81,9 +81,12 @@ class LayerRun {
  private:
   template <typename T>
   static void fill(std::vector<T>& bytes, size_t count) {
-    bytes.resize(count + 64);
+    bytes.resize(count + 128);
     for (T& byte : bytes) byte = static_cast<T>(std::rand() >> 7);
   }
+
+  // As the engine's arena aligns tensors; `fill` and y_ leave room for it.
+  static uint8_t* aligned(uint8_t* bytes) { return bytes + (64 - reinterpret_cast<uintptr_t>(bytes) % 64) % 64; }
 
   // As trained weights are distributed: about normal, a deviation of a third of the greatest.
   static int8_t bell_weight() {

@@ -2,111 +2,220 @@
 // no more are left. The rows of a run of columns are interleaved into quads in level 1, borders included; then every
 // vector of quads meets its weights, two or four pixels of each output row at a time, and the sums become bytes of y
 // without leaving registers. A 3x3 window takes three vpdpbusd for 16 channels of a pixel.
+#include <cstring>
+#include <type_traits>
+
 #include "kernels/depthwise/unit_avx512_vnni.h"
 
 namespace edgekit::avx512_vnni {
 namespace {
+
+// Columns of quads of a unit, read one after the other from the left; outside of the image they are x_zero.
+template <int kVectors, int kKernel, int kStride, int kOut>
+class ColumnReader {
+ public:
+  using S = QuadShape<kKernel, kStride>;
+  using Quads = __m512i[S::kQuads][kVectors];
+
+  // Columns [ix, ix + n).
+  ColumnReader(const DepthwiseQ8Strip& s, int32_t base, int64_t ix, int n) {
+    const auto column_of = [&](int64_t at) { return static_cast<int>(at < 0 ? 0 : at > n ? n : at); };
+    left_ = column_of(-ix);
+    inside_ = column_of(s.w - ix) - left_;
+    zero_ = s.zero;
+#pragma GCC unroll 9
+    for (int row = 0; row < kRows; ++row) {
+      step_[row] = s.rows[row] == nullptr ? 0 : s.x_step;
+      at_[row] = s.rows[row] == nullptr ? s.zero : s.rows[row] + (ix + left_) * s.x_step + base;
+    }
+  }
+
+  // How many times n columns from `column` on are all inside of the image.
+  int inside(int column, int n) const {
+    const int columns = left_ + inside_ - column;
+    return column < left_ || columns < 0 ? 0 : columns / n;
+  }
+
+  // kInside: the column is known to be. Without branches, which would be mispredicted at every border.
+  template <bool kInside>
+  __attribute__((always_inline)) void read(int column, Quads& to) {
+    const bool inside = kInside || (column >= left_ && column - left_ < inside_);
+    const uint8_t* at[kRows];
+#pragma GCC unroll 9
+    for (int row = 0; row < kRows; ++row) {
+      at[row] = inside ? at_[row] : zero_;
+      at_[row] += inside ? step_[row] : 0;
+    }
+#pragma GCC unroll 2
+    for (int quad = 0; quad < S::kQuads; ++quad) {
+      if (!S::serves(quad, 0) && !(kOut == 2 && S::serves(quad, 1))) continue;
+      // A quad's rows behind the last row repeat that one: their weights are 0.
+      const auto row = [&](int i) { return at[S::first_row(quad) + i < kRows ? S::first_row(quad) + i : kRows - 1]; };
+      Lanes<kVectors>::interleave({row(0), row(1), row(2), row(3)}, to[quad]);
+    }
+  }
+
+ private:
+  static constexpr int kRows = kKernel + (kOut - 1) * kStride;
+
+  int left_, inside_;
+  const uint8_t* zero_;
+  const uint8_t* at_[kRows];
+  int64_t step_[kRows];
+};
+
+// GCC would load again what several instructions read, though there are registers left.
+__attribute__((always_inline)) inline __m512i load_once(const void* at) {
+  __m512i v = _mm512_loadu_si512(at);
+  asm("" : "+v"(v));
+  return v;
+}
 
 template <int kVectors, int kKernel, int kStride, int kOut>
 class UnitRun {
  public:
   using S = QuadShape<kKernel, kStride>;
   using L = Lanes<kVectors>;
+  using Reader = ColumnReader<kVectors, kKernel, kStride, kOut>;
   static constexpr int kChannels = 16 * kVectors;
-  static constexpr int kPixels = 32 / (S::kQuads * kStride);  // of one output row: quads take a quarter of level 1
 
-  UnitRun(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block)
-      : s_(s), block_(block), unit_(*static_cast<const PackedUnit<kVectors>*>(block.packed)) {
+  UnitRun(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block) : s_(s), block_(block) {
     direct_ = block.count == kChannels && s.requantize->lut == nullptr && !s.requantize->add;
   }
 
-  // Pixels [ox, ox + count).
-  void run(int32_t ox, int count) {
-    const int steps = (count + kStep - 1) / kStep;
-    read_columns(s_.window.first_column(ox), (steps * kStep - 1) * kStride + kKernel);
+  // Pixels [ox, end).
+  void run(int32_t ox, int32_t end) {
     if (direct_) {
       uint8_t* y[kOut];
       for (int row = 0; row < kOut; ++row) y[row] = s_.y[row] + ox * s_.y_step + block_.base;
-      sum_pixels(count, y, s_.y_step);
+      sum_pixels(ox, end - ox, y, s_.y_step);
       return;
     }
-    alignas(64) uint8_t bytes[kOut][kPixels * kChannels];
-    uint8_t* y[kOut];
-    for (int row = 0; row < kOut; ++row) y[row] = bytes[row];
-    sum_pixels(steps * kStep, y, kChannels);
-    for (int row = 0; row < kOut; ++row) finish_pixels<kVectors>(s_, block_, row, ox, count, bytes[row]);
+    alignas(64) uint8_t bytes[kOut][kRunPixels * kChannels];
+    for (; ox < end; ox += kRunPixels) {
+      const int count = end - ox < kRunPixels ? end - ox : kRunPixels;
+      uint8_t* y[kOut];
+      for (int row = 0; row < kOut; ++row) y[row] = bytes[row];
+      sum_pixels(ox, count, y, kChannels);
+      for (int row = 0; row < kOut; ++row) finish_pixels<kVectors>(s_, block_, row, ox, count, bytes[row]);
+    }
   }
 
  private:
-  static constexpr int kStep = kVectors == 1 ? 4 : 2;  // pixels that are summed together
-  static constexpr int kRows = kKernel + (kOut - 1) * kStride;
-  static constexpr int kColumns = (kPixels - 1) * kStride + kKernel;
+  static constexpr int kStep = kVectors == 1 ? 4 : 2;      // pixels that are summed together
+  static constexpr int kTogether = kVectors == 1 ? 1 : 2;  // vectors
+  static constexpr int kHalves = kVectors == 4 ? 2 : 1;
+  static constexpr int kNewColumns = kStep * kStride;
   static constexpr int kStepColumns = (kStep - 1) * kStride + kKernel;
+  static constexpr int kBufferSteps = 24 / (S::kQuads * kStride);  // quads take a third of level 1
 
-  static constexpr bool used(int quad) { return S::serves(quad, 0) || (kOut == 2 && S::serves(quad, 1)); }
-
-  // The quads of columns [ix, ix + n).
-  void read_columns(int64_t ix, int n) {
-    const auto column_of = [&](int64_t at) { return static_cast<int>(at < 0 ? 0 : at > n ? n : at); };
-    const int left = column_of(-ix), right = column_of(s_.w - ix);
-    const uint8_t* at[kRows];
-    int64_t step[kRows];
-    for (int row = 0; row < kRows; ++row) {
-      step[row] = s_.rows[row] == nullptr ? 0 : s_.x_step;
-      at[row] = s_.rows[row] == nullptr ? s_.zero : s_.rows[row] + (ix + left) * s_.x_step + block_.base;
-    }
-    for (int column = 0; column < left; ++column) fill_column(column);
-    for (int column = left; column < right; ++column) {
-      read_column(column, at);
-#pragma GCC unroll 9
-      for (int row = 0; row < kRows; ++row) at[row] += step[row];
-    }
-    for (int column = right < left ? left : right; column < n; ++column) fill_column(column);
-  }
-
-  void fill_column(int column) {
-    const __m512i zero = _mm512_set1_epi8(static_cast<char>(*s_.zero));
-    for (auto& quad : taps_[column]) {
-      for (__m512i& taps : quad) taps = zero;
-    }
-  }
-
-  // A quad's rows behind the last row repeat that one: their weights are 0.
-  __attribute__((always_inline)) void read_column(int column, const uint8_t* const (&at)[kRows]) {
-#pragma GCC unroll 2
-    for (int quad = 0; quad < S::kQuads; ++quad) {
-      if (!used(quad)) continue;
-      const auto row = [&](int i) {
-        const int r = S::first_row(quad) + i;
-        return at[r < kRows ? r : kRows - 1];
-      };
-      L::interleave({row(0), row(1), row(2), row(3)}, taps_[column][quad]);
-    }
-  }
-
-  void sum_pixels(int count, uint8_t* const (&y)[kOut], int64_t y_step) const;
-
-  // The sums of one vector of channels: of kStep pixels of each output row.
-  __attribute__((always_inline)) void sum_vector(int first_column, int vector, __m512i (&sums)[kOut][kStep]) const {
-    const __m512i bias = _mm512_loadu_si512(unit_.bias + 16 * vector);
-#pragma GCC unroll 8
-    for (int i = 0; i < kOut * kStep; ++i) sums[i / kStep][i % kStep] = bias;
-    const int8_t* weights = unit_.w + 64 * vector;
-#pragma GCC unroll 2
-    for (int quad = 0; quad < S::kQuads; ++quad) {
-      __m512i taps[kStepColumns];
+  // The bytes of pixels [ox, ox + count). Each step reads the columns that the next one adds.
+  __attribute__((noinline)) void sum_pixels(int32_t ox, int count, uint8_t* const (&to)[kOut], int64_t y_step) {
+    const int steps = (count + kStep - 1) / kStep;
+    Reader reader(s_, block_.base, s_.window.first_column(ox), (steps - 1) * kNewColumns + kStepColumns);
 #pragma GCC unroll 16
-      for (int j = 0; j < kStepColumns; ++j) taps[j] = taps_[first_column + j][quad][vector];
+    for (int column = 0; column < kStepColumns; ++column) reader.template read<false>(column, taps_[column]);
+    Step step{static_cast<const PackedUnit<kVectors>*>(block_.packed), *s_.requantize, {}, y_step};
+    for (int row = 0; row < kOut; ++row) step.y[row] = to[row];
+    typename Reader::Quads* columns = taps_;
+    const auto advance = [&] {
+      columns += kNewColumns;
+      if (columns == taps_ + kBufferSteps * kNewColumns) {
+        for (int j = 0; j < kStepColumns; ++j) std::memcpy(taps_[j], columns[j], sizeof(taps_[j]));
+        columns = taps_;
+      }
+    };
+    const int inside = reader.inside(kStepColumns, kNewColumns);
+    int i = 0;
+    for (; i < inside; ++i, advance()) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kNewColumns; ++j) reader.template read<true>(0, columns[kStepColumns + j]);
+      step.sum(columns, kStep);
+    }
+    for (; i < steps; ++i, advance()) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kNewColumns; ++j) {
+        reader.template read<false>(kStepColumns + i * kNewColumns + j, columns[kStepColumns + j]);
+      }
+      step.sum(columns, count - i * kStep);
+    }
+  }
+
+  struct Step {
+    const PackedUnit<kVectors>* unit;
+    const RequantizeQ8& p;
+    uint8_t* y[kOut];
+    int64_t y_step;
+    ByteRange range{p};
+
+    // Stores kStep pixels of each output row, or `count`.
+    __attribute__((always_inline)) void sum(const typename Reader::Quads* columns, int count) {
+      __m512i words[kHalves][kOut][2];  // sums 2i and 2i + 1
+#pragma GCC unroll 2
+      for (int half = 0; half < kHalves; ++half) {
+        __m512i sums[kOut][4];
+        sum_half(columns, *unit, half, sums);
+#pragma GCC unroll 8
+        for (int i = 0; i < 4 * kOut; ++i) {
+          __m512i& sum = sums[i / 4][i % 4];
+          sum = round_scaled(sum, unit->scale + 16 * (2 * half + i % kTogether), p);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < 2 * kOut; ++i) {
+          words[half][i / 2][i % 2] = pack_words(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1], range);
+        }
+      }
+#pragma GCC unroll 2
+      for (int row = 0; row < kOut; ++row) {
+        if constexpr (kHalves == 2) {
+          store(pack_bytes(words[0][row][0], words[1][row][0], range), count, y[row]);
+          store(pack_bytes(words[0][row][1], words[1][row][1], range), count - 1, y[row] + y_step);
+        } else {
+          store(L::order(pack_bytes(words[0][row][0], words[0][row][1], range)), count, y[row]);
+        }
+        y[row] += kStep * y_step;
+      }
+    }
+
+    __attribute__((always_inline)) void store(__m512i bytes, int count, uint8_t* to) const {
+      store_pixels<kVectors>(bytes, count, to, y_step);
+    }
+  };
+
+  // Of each output row four sums, a pixel's vectors side by side: two vectors of two pixels, or one of four. So many
+  // chains of vpdpbusd hide its latency.
+  static __attribute__((always_inline)) void sum_half(const typename Reader::Quads* columns,
+                                                      const PackedUnit<kVectors>& unit, int half,
+                                                      __m512i (&sums)[kOut][4]) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 4 * kOut; ++i) {
+      sums[i / 4][i % 4] = _mm512_loadu_si512(unit.bias + 16 * (2 * half + i % kTogether));
+    }
+    const int8_t* weights = unit.w + 128 * half;
+#pragma GCC unroll 2
+    for (int quad = 0; quad < S::kQuads; ++quad) {
+      __m512i taps[kStepColumns][kTogether];
 #pragma GCC unroll 8
       for (int k = 0; k < kKernel; ++k) {
+#pragma GCC unroll 8
+        for (int i = 0; i < 4; ++i) {
+          const int pixel = i / kTogether, vector = i % kTogether, column = k + pixel * kStride;
+          if (pixel < kStep - 1 && k >= kStride) continue;  // read already
+          taps[column][vector] = load_once(&columns[column][quad][2 * half + vector]);
+        }
 #pragma GCC unroll 2
         for (int out = 0; out < 2; ++out) {
           if (!S::serves(quad, out)) continue;
-          const __m512i w = _mm512_loadu_si512(weights);
-          weights += 64 * kVectors;
-          if (out >= kOut) continue;
+          if (out < kOut) {
+            __m512i w[kTogether];
+#pragma GCC unroll 2
+            for (int vector = 0; vector < kTogether; ++vector) w[vector] = load_once(weights + 64 * vector);
 #pragma GCC unroll 4
-          for (int pixel = 0; pixel < kStep; ++pixel) dot_add(sums[out][pixel], taps[k + pixel * kStride], w);
+            for (int i = 0; i < 4; ++i) {
+              dot_add(sums[out][i], taps[k + i / kTogether * kStride][i % kTogether], w[i % kTogether]);
+            }
+          }
+          weights += 64 * kVectors;
         }
       }
     }
@@ -114,40 +223,9 @@ class UnitRun {
 
   const DepthwiseQ8Strip& s_;
   const DepthwiseQ8Block& block_;
-  const PackedUnit<kVectors>& unit_;
   bool direct_;  // bytes go to y as they are
-  alignas(64) __m512i taps_[kColumns][S::kQuads][kVectors];
+  alignas(64) typename Reader::Quads taps_[kStepColumns + kBufferSteps * kNewColumns];
 };
-
-// The bytes of the run's first pixels, of which `count` exist in y.
-template <int kVectors, int kKernel, int kStride, int kOut>
-__attribute__((noinline)) void UnitRun<kVectors, kKernel, kStride, kOut>::sum_pixels(int count,
-                                                                                     uint8_t* const (&y)[kOut],
-                                                                                     int64_t y_step) const {
-  const RequantizeQ8& p = *s_.requantize;
-  for (int first = 0; first < count; first += kStep) {
-    __m512i rounded[kOut][kStep * kVectors];  // a pixel's vectors side by side
-#pragma GCC unroll 4
-    for (int vector = 0; vector < kVectors; ++vector) {
-      __m512i sums[kOut][kStep];
-      sum_vector(first * kStride, vector, sums);
-#pragma GCC unroll 8
-      for (int i = 0; i < kOut * kStep; ++i) {
-        const int row = i / kStep, pixel = i % kStep;
-        rounded[row][pixel * kVectors + vector] = round_scaled(sums[row][pixel], unit_.scale + 16 * vector, p);
-      }
-    }
-#pragma GCC unroll 2
-    for (int row = 0; row < kOut; ++row) {
-#pragma GCC unroll 2
-      for (int pixel = 0; pixel < kStep; pixel += L::kPixels) {
-        const __m512i* v = rounded[row] + pixel * kVectors;
-        store_pixels<kVectors>(L::order(pack_lanes({v[0], v[1], v[2], v[3]}, p)), count - first - pixel,
-                               y[row] + (first + pixel) * y_step, y_step);
-      }
-    }
-  }
-}
 
 // Calls part(lanes, block) for the units that cover channels [begin, end) of `channels`, the widest first; a unit that
 // would reach behind the last channel overlaps the one before. Their packed weights follow one another.
@@ -181,10 +259,7 @@ void walk_rows(const DepthwiseQ8Strip& s) {
     block.packed = packed;
     packed += packed_unit_bytes<vectors>(kWeights);
     using Run = UnitRun<vectors, kKernel, kStride, kOut>;
-    Run run(s, block);
-    for (int32_t ox = s.first_ox; ox < s.last_ox; ox += Run::kPixels) {
-      run.run(ox, s.last_ox - ox < Run::kPixels ? s.last_ox - ox : Run::kPixels);
-    }
+    Run(s, block).run(s.first_ox, s.last_ox);
   };
   for (int32_t i = s.first_block; i < s.last_block; ++i) {
     const int32_t begin = i * kBlockChannels;

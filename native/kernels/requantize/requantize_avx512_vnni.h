@@ -21,19 +21,34 @@ inline void dot_add(__m512i& sums, __m512i u8, __m512i s8) {
 
 inline __m512i round_scaled(__m512i sums, const float* scale, const RequantizeQ8& p) {
   __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(scale));
-  if (!p.scale_below_one) v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(p.v_min)), _mm512_set1_ps(p.v_max));
+  if (__builtin_expect(!p.scale_below_one, 0))
+    v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(p.v_min)), _mm512_set1_ps(p.v_max));
   return _mm512_cvtps_epi32(v);
 }
 
-// Saturating packs do what the clamp in float does: rounding is monotonic and the bounds are whole numbers. Lane i of
-// the result holds lane i of a, b, c and d.
+// What becomes of rounded sums, in registers: stores of bytes would have it read again from memory.
+struct ByteRange {
+  __m512i zero, y_min, y_max;
+
+  explicit ByteRange(const RequantizeQ8& p)
+      : zero(_mm512_set1_epi16(static_cast<int16_t>(p.y_zero))),
+        y_min(_mm512_set1_epi8(static_cast<char>(p.y_min))),
+        y_max(_mm512_set1_epi8(static_cast<char>(p.y_max))) {}
+};
+
+// Saturating packs do what the clamp in float does: rounding is monotonic and the bounds are whole numbers.
+inline __m512i pack_words(__m512i a, __m512i b, const ByteRange& range) {
+  return _mm512_adds_epi16(_mm512_packs_epi32(a, b), range.zero);
+}
+
+inline __m512i pack_bytes(__m512i low, __m512i high, const ByteRange& range) {
+  return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), range.y_min), range.y_max);
+}
+
+// Lane i of the result holds lane i of a, b, c and d.
 inline __m512i pack_lanes(const __m512i (&v)[4], const RequantizeQ8& p) {
-  const __m512i zero = _mm512_set1_epi16(static_cast<int16_t>(p.y_zero));
-  const __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
-  const __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-  const __m512i bytes = _mm512_packus_epi16(low, high);
-  return _mm512_min_epu8(_mm512_max_epu8(bytes, _mm512_set1_epi8(static_cast<char>(p.y_min))),
-                         _mm512_set1_epi8(static_cast<char>(p.y_max)));
+  const ByteRange range(p);
+  return pack_bytes(pack_words(v[0], v[1], range), pack_words(v[2], v[3], range), range);
 }
 
 // From the order of pack_lanes to a, b, c, d.
