@@ -60,7 +60,11 @@ def test_arm_products(native_build_arm64: Path, source: str, multiply: str, most
     ("source", "multiply", "window"),
     [
         *[("depthwise_u8s8_square_8c_avx2.cc", "vpmaddwd", window) for window in ("3, 1", "3, 2")],
-        *[("depthwise_u8s8_square_16c_avx512_vnni.cc", "vpdpbusd", w) for w in ("3, 1", "3, 2", "5, 1", "5, 2")],
+        *[
+            ("depthwise_u8s8_square_64c_avx512_vnni.cc", "vpdpbusd", f"{vectors}, {window}")
+            for vectors in (4, 2, 1)
+            for window in ("3, 1", "3, 2", "5, 1", "5, 2")
+        ],
     ],
 )
 def test_x86_depthwise(native_build: Path, source: str, multiply: str, window: str) -> None:

@@ -23,7 +23,7 @@ class ColumnReader {
     left_ = column_of(-ix);
     inside_ = column_of(s.w - ix) - left_;
     zero_ = s.zero;
-#pragma GCC unroll 9
+    EK_UNROLL(9)
     for (int row = 0; row < kRows; ++row) {
       step_[row] = s.rows[row] == nullptr ? 0 : s.x_step;
       at_[row] = s.rows[row] == nullptr ? s.zero : s.rows[row] + (ix + left_) * s.x_step + base;
@@ -38,15 +38,15 @@ class ColumnReader {
 
   // kInside: the column is known to be. Without branches, which would be mispredicted at every border.
   template <bool kInside>
-  __attribute__((always_inline)) void read(int column, Quads& to) {
+  EK_INLINE void read(int column, Quads& to) {
     const bool inside = kInside || (column >= left_ && column - left_ < inside_);
     const uint8_t* at[kRows];
-#pragma GCC unroll 9
+    EK_UNROLL(9)
     for (int row = 0; row < kRows; ++row) {
       at[row] = inside ? at_[row] : zero_;
       at_[row] += inside ? step_[row] : 0;
     }
-#pragma GCC unroll 2
+    EK_UNROLL(2)
     for (int quad = 0; quad < S::kQuads; ++quad) {
       if (!S::serves(quad, 0) && !(kOut == 2 && S::serves(quad, 1))) continue;
       // A quad's rows behind the last row repeat that one: their weights are 0.
@@ -63,13 +63,6 @@ class ColumnReader {
   const uint8_t* at_[kRows];
   int64_t step_[kRows];
 };
-
-// GCC would load again what several instructions read, though there are registers left.
-__attribute__((always_inline)) inline __m512i load_once(const void* at) {
-  __m512i v = _mm512_loadu_si512(at);
-  asm("" : "+v"(v));
-  return v;
-}
 
 template <int kVectors, int kKernel, int kStride, int kOut>
 class UnitRun {
@@ -113,7 +106,7 @@ class UnitRun {
   __attribute__((noinline)) void sum_pixels(int32_t ox, int count, uint8_t* const (&to)[kOut], int64_t y_step) {
     const int steps = (count + kStep - 1) / kStep;
     Reader reader(s_, block_.base, s_.window.first_column(ox), (steps - 1) * kNewColumns + kStepColumns);
-#pragma GCC unroll 16
+    EK_UNROLL(16)
     for (int column = 0; column < kStepColumns; ++column) reader.template read<false>(column, taps_[column]);
     Step step{static_cast<const PackedUnit<kVectors>*>(block_.packed), *s_.requantize, {}, y_step};
     for (int row = 0; row < kOut; ++row) step.y[row] = to[row];
@@ -128,12 +121,12 @@ class UnitRun {
     const int inside = reader.inside(kStepColumns, kNewColumns);
     int i = 0;
     for (; i < inside; ++i, advance()) {
-#pragma GCC unroll 8
+      EK_UNROLL(8)
       for (int j = 0; j < kNewColumns; ++j) reader.template read<true>(0, columns[kStepColumns + j]);
       step.sum(columns, kStep);
     }
     for (; i < steps; ++i, advance()) {
-#pragma GCC unroll 8
+      EK_UNROLL(8)
       for (int j = 0; j < kNewColumns; ++j) {
         reader.template read<false>(kStepColumns + i * kNewColumns + j, columns[kStepColumns + j]);
       }
@@ -149,23 +142,23 @@ class UnitRun {
     ByteRange range{p};
 
     // Stores kStep pixels of each output row, or `count`.
-    __attribute__((always_inline)) void sum(const typename Reader::Quads* columns, int count) {
+    EK_INLINE void sum(const typename Reader::Quads* columns, int count) {
       __m512i words[kHalves][kOut][2];  // sums 2i and 2i + 1
-#pragma GCC unroll 2
+      EK_UNROLL(2)
       for (int half = 0; half < kHalves; ++half) {
         __m512i sums[kOut][4];
         sum_half(columns, *unit, half, sums);
-#pragma GCC unroll 8
+        EK_UNROLL(8)
         for (int i = 0; i < 4 * kOut; ++i) {
           __m512i& sum = sums[i / 4][i % 4];
           sum = round_scaled(sum, unit->scale + 16 * (2 * half + i % kTogether), p);
         }
-#pragma GCC unroll 4
+        EK_UNROLL(4)
         for (int i = 0; i < 2 * kOut; ++i) {
           words[half][i / 2][i % 2] = pack_words(sums[i / 2][i % 2 * 2], sums[i / 2][i % 2 * 2 + 1], range);
         }
       }
-#pragma GCC unroll 2
+      EK_UNROLL(2)
       for (int row = 0; row < kOut; ++row) {
         if constexpr (kHalves == 2) {
           store(pack_bytes(words[0][row][0], words[1][row][0], range), count, y[row]);
@@ -177,40 +170,39 @@ class UnitRun {
       }
     }
 
-    __attribute__((always_inline)) void store(__m512i bytes, int count, uint8_t* to) const {
+    EK_INLINE void store(__m512i bytes, int count, uint8_t* to) const {
       store_pixels<kVectors>(bytes, count, to, y_step);
     }
   };
 
   // Of each output row four sums, a pixel's vectors side by side: two vectors of two pixels, or one of four. So many
   // chains of vpdpbusd hide its latency.
-  static __attribute__((always_inline)) void sum_half(const typename Reader::Quads* columns,
-                                                      const PackedUnit<kVectors>& unit, int half,
-                                                      __m512i (&sums)[kOut][4]) {
-#pragma GCC unroll 8
+  static EK_INLINE void sum_half(const typename Reader::Quads* columns, const PackedUnit<kVectors>& unit, int half,
+                                 __m512i (&sums)[kOut][4]) {
+    EK_UNROLL(8)
     for (int i = 0; i < 4 * kOut; ++i) {
       sums[i / 4][i % 4] = _mm512_loadu_si512(unit.bias + 16 * (2 * half + i % kTogether));
     }
     const int8_t* weights = unit.w + 128 * half;
-#pragma GCC unroll 2
+    EK_UNROLL(2)
     for (int quad = 0; quad < S::kQuads; ++quad) {
       __m512i taps[kStepColumns][kTogether];
-#pragma GCC unroll 8
+      EK_UNROLL(8)
       for (int k = 0; k < kKernel; ++k) {
-#pragma GCC unroll 8
+        EK_UNROLL(8)
         for (int i = 0; i < 4; ++i) {
           const int pixel = i / kTogether, vector = i % kTogether, column = k + pixel * kStride;
           if (pixel < kStep - 1 && k >= kStride) continue;  // read already
           taps[column][vector] = load_once(&columns[column][quad][2 * half + vector]);
         }
-#pragma GCC unroll 2
+        EK_UNROLL(2)
         for (int out = 0; out < 2; ++out) {
           if (!S::serves(quad, out)) continue;
           if (out < kOut) {
             __m512i w[kTogether];
-#pragma GCC unroll 2
+            EK_UNROLL(2)
             for (int vector = 0; vector < kTogether; ++vector) w[vector] = load_once(weights + 64 * vector);
-#pragma GCC unroll 4
+            EK_UNROLL(4)
             for (int i = 0; i < 4; ++i) {
               dot_add(sums[out][i], taps[k + i / kTogether * kStride][i % kTogether], w[i % kTogether]);
             }

@@ -6,6 +6,16 @@
 #include "kernels/depthwise/quads.h"
 #include "kernels/requantize/requantize_avx512_vnni.h"
 
+// Loops over registers. Portable code has none to keep, and takes minutes to compile unrolled.
+#if defined(EDGEKIT_SIMDE)
+#define EK_UNROLL(n)
+#define EK_INLINE inline
+#else
+#define EK_UNROLL(n) _Pragma(EK_UNROLL_TEXT(GCC unroll n))
+#define EK_UNROLL_TEXT(text) #text
+#define EK_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace edgekit::avx512_vnni {
 
 // A unit's packed weights, as its sums lie in kVectors registers.
@@ -19,6 +29,15 @@ struct PackedUnit {
 template <int kVectors>
 constexpr size_t packed_unit_bytes(size_t quads) {
   return sizeof(PackedUnit<kVectors>) + quads * 64 * kVectors;
+}
+
+// GCC would load again what several instructions read, though there are registers left.
+EK_INLINE __m512i load_once(const void* at) {
+  __m512i v = _mm512_loadu_si512(at);
+#if !defined(EDGEKIT_SIMDE)
+  asm("" : "+v"(v));
+#endif
+  return v;
 }
 
 // How the channels of a unit lie in registers.
@@ -35,10 +54,10 @@ template <>
 struct Lanes<4> {
   static constexpr int kPixels = 1;
   static constexpr int channel(int i) { return i / 16 * 4 + i % 16 / 4 * 16 + i % 4; }
-  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[4]) {
+  static EK_INLINE void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[4]) {
     __m512i rows[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) rows[i] = _mm512_loadu_si512(at[i]);
+    EK_UNROLL(4)
+    for (int i = 0; i < 4; ++i) rows[i] = load_once(at[i]);
     const __m512i low01 = _mm512_unpacklo_epi8(rows[0], rows[1]), high01 = _mm512_unpackhi_epi8(rows[0], rows[1]);
     const __m512i low23 = _mm512_unpacklo_epi8(rows[2], rows[3]), high23 = _mm512_unpackhi_epi8(rows[2], rows[3]);
     taps[0] = _mm512_unpacklo_epi16(low01, low23);
@@ -57,7 +76,7 @@ template <>
 struct Lanes<2> {
   static constexpr int kPixels = 2;
   static constexpr int channel(int i) { return i / 16 * 8 + i % 16 / 8 * 16 + i % 8; }
-  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[2]) {
+  static EK_INLINE void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[2]) {
     const auto row = [&](int i) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at[i])); };
     const auto rows = [&](int i, int j) { return _mm512_inserti64x4(_mm512_castsi256_si512(row(i)), row(j), 1); };
     // Word i of one half and word i of the other.
@@ -85,7 +104,7 @@ template <>
 struct Lanes<1> {
   static constexpr int kPixels = 4;
   static constexpr int channel(int i) { return i; }
-  static __attribute__((always_inline)) void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[1]) {
+  static EK_INLINE void interleave(const uint8_t* const (&at)[4], __m512i (&taps)[1]) {
     const __m512i lanes = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     const auto row = [&](int i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at[i])); };
@@ -96,7 +115,7 @@ struct Lanes<1> {
     taps[0] = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, rows), order);
   }
   static __m512i order(__m512i bytes) { return order_lanes(bytes); }
-  static __attribute__((always_inline)) __m128i pixel(__m512i bytes, int j) {
+  static EK_INLINE __m128i pixel(__m512i bytes, int j) {
     if (j == 0) return _mm512_castsi512_si128(bytes);
     if (j == 1) return _mm512_extracti32x4_epi32(bytes, 1);
     return j == 2 ? _mm512_extracti32x4_epi32(bytes, 2) : _mm512_extracti32x4_epi32(bytes, 3);
@@ -122,9 +141,9 @@ void pack_columns(const DepthwiseQ8Weights& w, int32_t first, int32_t n, PackedU
 
 // Stores pixels in order, of which `count` exist.
 template <int kVectors>
-__attribute__((always_inline)) inline void store_pixels(__m512i bytes, int count, uint8_t* y, int64_t y_step) {
+EK_INLINE void store_pixels(__m512i bytes, int count, uint8_t* y, int64_t y_step) {
   using L = Lanes<kVectors>;
-#pragma GCC unroll 4
+  EK_UNROLL(4)
   for (int j = 0; j < L::kPixels; ++j) {
     if (j < count) L::store(y + j * y_step, L::pixel(bytes, j));
   }

@@ -1,4 +1,4 @@
-// How kernels of square windows walk over a strip, whatever their instruction set: one unit of channels after the
+// How kernels of square windows walk over a strip with few registers (AVX2, NEON): one unit of channels after the
 // other, a run of pixels at a time, in steps of two pixels of each output row. Included by kernels' files only, each
 // with windows of its own.
 //
