@@ -10,15 +10,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgekit.errors import EdgekitError
     from edgekit.runtime.load import load
     from edgekit.runtime.model import Model
     from edgekit.target import load_profile
 
 __version__ = "0.1.0"
 
-__all__ = ["Model", "__version__", "load", "load_profile"]
+__all__ = ["EdgekitError", "Model", "__version__", "load", "load_profile"]
 
 _LAZY = {
+    "EdgekitError": "edgekit.errors",
     "load": "edgekit.runtime.load",
     "Model": "edgekit.runtime.model",
     "load_profile": "edgekit.target",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from edgekit.cli.output import print_json, print_table
+from edgekit.errors import StorageError
 
 if TYPE_CHECKING:
     from edgekit.target.profile import Figure, Profile
 
 Flag = Annotated[bool, Parameter(negative=())]
+_NO_SAVE = "measure with --no-save, or set XDG_CONFIG_HOME"
 
 
 def list_command(*, json: Flag = False) -> None:
@@ -62,15 +64,20 @@ def measure_command(*, threads: int = 0, save: bool = True, json: Flag = False) 
         save: Keep the figures in the folder of one's own profiles.
         json: Print JSON.
     """
-    from edgekit.package.storage import write_atomic
+    from edgekit.package.storage import check_output, write_atomic
     from edgekit.target.measure import measure_machine, measurement_toml
     from edgekit.target.this_machine import measured_file
 
-    peaks = measure_machine(threads)
     path: Path | None = None
     if save:
         path = measured_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError("no place to keep the figures", where=path, got=error.strerror, hint=_NO_SAVE) from error
+        check_output(path)
+    peaks = measure_machine(threads)
+    if path is not None:
         write_atomic(path, measurement_toml(peaks).encode())
     if json:
         import dataclasses

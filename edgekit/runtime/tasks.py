@@ -52,7 +52,11 @@ class ImageTask:
             UsageError: The package takes no picture, or has further inputs.
         """
         if manifest.preprocess is None:
-            raise UsageError("the package takes no picture", hint="use model.run({name: array})")
+            raise UsageError(
+                "the package takes no picture",
+                where=manifest.source_name,
+                hint="convert it with --preprocess, or use model.run({name: array})",
+            )
         if len(manifest.inputs) != 1:
             raise UsageError(
                 "the package has more inputs than a picture",

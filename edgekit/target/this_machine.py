@@ -91,7 +91,10 @@ def _saved_measurements(machine: Machine) -> Profile | None:
     path = measured_file()
     if not path.is_file():
         return None
-    saved = load_profile(path)
+    try:
+        saved = load_profile(path)
+    except ProfileError as error:
+        raise ProfileError(str(error), hint="delete the file, then run: edgekit devices measure") from error
     return saved if fingerprint(machine) in saved.notes else None  # a home folder may move to another machine
 
 

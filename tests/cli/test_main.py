@@ -66,3 +66,19 @@ def test_errors_of_usage_name_the_help_that_fits(words, hint, capsys):
 def test_a_missing_argument_is_not_called_an_option(words, capsys):
     assert run(words) == 2
     assert "parameter --" not in capsys.readouterr().err
+
+
+def test_a_damaged_measurement_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "edgekit").mkdir()
+    (tmp_path / "edgekit" / "measured.toml").write_text("schema = ")
+    assert run(["devices", "detect"]) == 2
+    assert "delete the file" in capsys.readouterr().err
+
+
+def test_no_place_for_a_measurement_is_told_before_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr("edgekit.target.measure.measure_machine", lambda *_: pytest.fail("measured"))
+    assert run(["devices", "measure"]) == 4
+    assert "--no-save" in capsys.readouterr().err

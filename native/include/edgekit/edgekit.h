@@ -1,12 +1,23 @@
+/* clang-format off: the example keeps its lines. */
 /* edgekit.h: the C interface of edgekit's native runtime.
+ *
+ * Header and shared library are built and installed from a checkout, then linked with -ledgekit:
+ *
+ *     cmake -S . -B build/c -DEDGEKIT_TOOLS=ON
+ *     cmake --build build/c --target edgekit_shared
+ *     cmake --install build/c --prefix /usr/local
  *
  * A model is opened from a package (.ekpkg) or a program (.ekn) and shared by sessions; each session is one stream of
  * inferences. Typical use:
  *
  *     ek_model* model = NULL;
  *     ek_session* session = NULL;
- *     if (ek_model_open("detector.ekpkg", NULL, &model) != EK_OK) { fprintf(stderr, "%s\n", ek_last_error()); exit(1);
- * } if (ek_session_create(model, 0, &session) != EK_OK) ... ek_bind_input(session, 0, image, image_bytes);
+ *     if (ek_model_open("detector.ekpkg", NULL, &model) != EK_OK) {
+ *       fprintf(stderr, "%s\n", ek_last_error());
+ *       exit(1);
+ *     }
+ *     if (ek_session_create(model, 0, &session) != EK_OK) ...
+ *     ek_bind_input(session, 0, image, image_bytes);
  *     ek_bind_output(session, 0, boxes, boxes_bytes);
  *     while (next_frame(image)) { ek_run(session); use(boxes); }
  *     ek_session_free(session);
@@ -23,6 +34,7 @@
  *
  * Every function that can fail returns an ek_status and leaves a one-line message for ek_last_error(). No function
  * throws, aborts or prints. */
+/* clang-format on */
 #ifndef EDGEKIT_EDGEKIT_H_
 #define EDGEKIT_EDGEKIT_H_
 
@@ -79,8 +91,8 @@ EK_API const char* ek_last_error(void);
 EK_API const char* ek_active_isa(void);
 
 /* Opens and verifies a model. path is a .ekn file or a package; of a package, the native variant with the best
- * instruction set that this CPU has is taken. isa: NULL, or the name of an instruction set to stay within ("scalar"
- * runs all). */
+ * instruction set that this CPU has is taken, and only that one is verified: `edgekit inspect` verifies every byte.
+ * isa: NULL, or the name of an instruction set to stay within ("scalar" runs all). */
 EK_API ek_status ek_model_open(const char* path, const char* isa, ek_model** model);
 EK_API void ek_model_free(ek_model* model); /* null is fine */
 
