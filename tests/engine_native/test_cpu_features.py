@@ -23,7 +23,9 @@ def test_features_agree_with_the_kernel() -> None:
     known = next((set(line.split(":")[1].split()) for line in lines if line.startswith(("flags", "Features"))), None)
     if known is None:
         pytest.skip("/proc/cpuinfo lists no features here")
-    assert set(_native.cpu_features()) <= known
+    features = _native.cpu_features()
+    assert set(features) <= known
+    assert list(features) == sorted(features)
     for name in ("avx2", "fma", "avx512f", "avx512_vnni", "asimd", "asimddp"):
         assert (name in _native.cpu_features()) == (name in known), name
 

@@ -158,7 +158,7 @@ void finish_pixels(const DepthwiseQ8Strip& s, const DepthwiseQ8Block& block, int
   const __mmask64 part = part_of_64(block.first, block.count);
   for (int i = 0; i < count; i += L::kPixels, from += 64) {
     __m512i bytes = _mm512_loadu_si512(from);
-    if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
+    if (p.lut != nullptr) bytes = look_up(bytes, p);
     const int64_t pixel = ox + i;
     if (p.add) {
       __m512i residual[L::kPixels];

@@ -1,5 +1,5 @@
 // Requantization of u8 outputs in AVX-512 registers: 64 columns of one output pixel at a time. Only for
-// *_avx512_vnni.cc files. Needs no VBMI. No fused multiply-add: the results equal the scalar ones bit for bit.
+// *_avx512_vnni.cc files. No fused multiply-add: the results equal the scalar ones bit for bit.
 #ifndef EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX512_VNNI_H_
 #define EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX512_VNNI_H_
 
@@ -57,13 +57,30 @@ inline __m512i order_lanes(__m512i bytes) {
   return _mm512_permutexvar_epi32(order, bytes);
 }
 
-// 64 look-ups; see edgekit::avx2::look_up.
-inline __m512i look_up(__m512i index, const uint8_t (&steps)[256]) {
+#if !defined(EDGEKIT_SIMDE)
+// 64 look-ups in all 256 entries at once: two shuffles of two registers each, and the upper bit chooses. As assembly,
+// since not every CPU with VNNI has it.
+inline __m512i permute_bytes(__m512i index, const uint8_t* table) {
+  __m512i lower = index;
+  __m512i upper = index;
+  const __m512i t[4] = {_mm512_loadu_si512(table), _mm512_loadu_si512(table + 64), _mm512_loadu_si512(table + 128),
+                        _mm512_loadu_si512(table + 192)};
+  asm("vpermi2b %[b], %[a], %[index]" : [index] "+v"(lower) : [a] "v"(t[0]), [b] "v"(t[1]));
+  asm("vpermi2b %[b], %[a], %[index]" : [index] "+v"(upper) : [a] "v"(t[2]), [b] "v"(t[3]));
+  return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), lower, upper);
+}
+#endif
+
+// 64 look-ups; for the shuffles of 16 entries see edgekit::avx2::look_up.
+inline __m512i look_up(__m512i index, const RequantizeQ8& p) {
+#if !defined(EDGEKIT_SIMDE)
+  if (p.permutes_bytes) return permute_bytes(index, p.lut);
+#endif
   __m512i lower = index;
   __m512i upper = _mm512_xor_si512(index, _mm512_set1_epi8(-128));
   __m512i entry = _mm512_setzero_si512();
   for (int i = 0; i < 8; ++i) {
-    const auto* at = reinterpret_cast<const __m128i*>(steps + 16 * i);
+    const auto* at = reinterpret_cast<const __m128i*>(p.lut_steps + 16 * i);
     const __m512i low_step = _mm512_broadcast_i32x4(_mm_loadu_si128(at));
     const __m512i high_step = _mm512_broadcast_i32x4(_mm_loadu_si128(at + 8));
     entry = _mm512_xor_si512(entry, _mm512_shuffle_epi8(low_step, lower));
@@ -99,13 +116,6 @@ inline __m512i add_64(__m512i lhs, __m512i rhs, const AddQ8& p) {
 
 // The bytes [first, first + count) of 64.
 inline __mmask64 part_of_64(int first, int count) { return (~__mmask64{0} >> (64 - count)) << first; }
-
-// The table and the residual, then to memory; only the bytes of `part` exist there. bytes are in order.
-inline void finish_64(__m512i bytes, uint8_t* y, const uint8_t* residual, __mmask64 part, const RequantizeQ8& p) {
-  if (p.lut != nullptr) bytes = look_up(bytes, p.lut_steps);
-  if (p.add) bytes = add_64(bytes, _mm512_maskz_loadu_epi8(part, residual), p.residual);
-  _mm512_mask_storeu_epi8(y, part, bytes);
-}
 
 }  // namespace edgekit::avx512_vnni
 

@@ -1,5 +1,6 @@
 #include "kernels/requantize/requantize_q8.h"
 
+#include "core/cpu_features.h"
 #include "kernels/operand_check.h"
 
 namespace edgekit {
@@ -59,6 +60,7 @@ RequantizeQ8 requantize_params(const RequantizeAttrs& a, const RequantizeOperand
   }
   p.lut = a.fuse_lut != 0 ? operands.lut->as<uint8_t>() : nullptr;
   if (p.lut != nullptr) fill_lut_steps(p.lut, p.lut_steps);
+  p.permutes_bytes = cpu_has("avx512vbmi");
   p.add = a.fuse_add != 0;
   if (!p.add) return p;  // the other attributes mean nothing then, and nobody has checked them
   p.residual.lhs_zero = a.add_lhs_zero;

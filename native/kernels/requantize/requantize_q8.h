@@ -28,6 +28,7 @@ struct RequantizeQ8 {
   const uint8_t* lut;    // 256 bytes of y's dtype, or null
   // The lut for byte shuffles: lut_steps[i] = lut[i] ^ lut[i - 16], with lut[i] itself at the start of either half.
   uint8_t lut_steps[256];
+  bool permutes_bytes;  // the CPU looks up bytes in registers (avx512vbmi), beyond what an instruction set requires
   bool add;  // whether a residual is added
   AddQ8 residual;
 };

@@ -1,0 +1,91 @@
+// From the sums of a tile to bytes of y. Rows share registers: four of 16 columns or two of 32 are packed, looked up
+// and added to as one.
+#ifndef EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX512_VNNI_H_
+#define EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX512_VNNI_H_
+
+#include "kernels/gemm/gemm_q8.h"
+#include "kernels/requantize/requantize_avx512_vnni.h"
+
+namespace edgekit::avx512_vnni {
+
+// Where rows lie in a register of 64 bytes, and which bytes of one exist.
+template <int kVectors>
+struct SharedRows {
+  static constexpr int kShare = kVectors == 1 ? 4 : kVectors == 2 ? 2 : 1;
+  __mmask64 part;
+  bool whole;
+
+  explicit SharedRows(int columns) : part(part_of_64(0, columns)), whole(columns == 16 * kVectors) {}
+
+  __m512i load(const uint8_t* const* rows, int64_t channel, int count) const {
+    if constexpr (kVectors == 1) {
+      __m512i v = load(rows[0] + channel);
+      if (count > 1) v = _mm512_inserti32x4(v, _mm512_castsi512_si128(load(rows[1] + channel)), 1);
+      if (count > 2) v = _mm512_inserti32x4(v, _mm512_castsi512_si128(load(rows[2] + channel)), 2);
+      if (count > 3) v = _mm512_inserti32x4(v, _mm512_castsi512_si128(load(rows[3] + channel)), 3);
+      return v;
+    } else if constexpr (kVectors == 2) {
+      __m512i v = load(rows[0] + channel);
+      if (count > 1) v = _mm512_inserti64x4(v, _mm512_castsi512_si256(load(rows[1] + channel)), 1);
+      return v;
+    } else {
+      return load(rows[0] + channel);
+    }
+  }
+
+  void store(uint8_t* const* rows, int64_t channel, int count, __m512i v) const {
+    if constexpr (kVectors == 1) {
+      store_16(rows[0] + channel, _mm512_castsi512_si128(v));
+      if (count > 1) store_16(rows[1] + channel, _mm512_extracti32x4_epi32(v, 1));
+      if (count > 2) store_16(rows[2] + channel, _mm512_extracti32x4_epi32(v, 2));
+      if (count > 3) store_16(rows[3] + channel, _mm512_extracti32x4_epi32(v, 3));
+    } else if constexpr (kVectors == 2) {
+      store_32(rows[0] + channel, _mm512_castsi512_si256(v));
+      if (count > 1) store_32(rows[1] + channel, _mm512_extracti64x4_epi64(v, 1));
+    } else if (kVectors == 4 && whole) {
+      _mm512_storeu_si512(rows[0] + channel, v);
+    } else {
+      _mm512_mask_storeu_epi8(rows[0] + channel, part, v);
+    }
+  }
+
+ private:
+  __m512i load(const uint8_t* row) const { return _mm512_maskz_loadu_epi8(part, row); }
+
+  // Stores without a mask are cheaper on some cores.
+  void store_16(uint8_t* row, __m128i v) const {
+    if (whole) return _mm_storeu_si128(reinterpret_cast<__m128i*>(row), v);
+    _mm512_mask_storeu_epi8(row, part, _mm512_castsi128_si512(v));
+  }
+  void store_32(uint8_t* row, __m256i v) const {
+    if (whole) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), v);
+    _mm512_mask_storeu_epi8(row, part, _mm512_castsi256_si512(v));
+  }
+};
+
+template <int kRows, int kVectors>
+inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, int64_t first,
+                                                       const __m512i (&sums)[kRows][kVectors]) {
+  using Shared = SharedRows<kVectors>;
+  const RequantizeQ8& p = *t.requantize;
+  const Shared shared(t.columns);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; r += Shared::kShare) {
+    const int count = kRows - r < Shared::kShare ? kRows - r : Shared::kShare;
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (int lane = 0; lane < 4; ++lane) {
+      const int row = Shared::kShare == 1 ? 0 : lane / kVectors;
+      const int i = Shared::kShare == 1 ? (lane < kVectors ? lane : kVectors - 1) : lane % kVectors;
+      v[lane] = round_scaled(sums[row < count ? r + row : r][i], t.scale + 16 * i, p);
+    }
+    __m512i bytes = order_lanes(pack_lanes(v, p));
+    if (p.lut != nullptr) bytes = look_up(bytes, p);
+    if (p.add) bytes = add_64(bytes, shared.load(t.residual + first + r, t.channel, count), p.residual);
+    shared.store(t.y + first + r, t.channel, count, bytes);
+  }
+}
+
+}  // namespace edgekit::avx512_vnni
+
+#endif  // EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX512_VNNI_H_
