@@ -20,18 +20,38 @@ class LineWalk {
         y_step_(images.y.strides[2]),
         residual_step_(images.residual == nullptr ? 0 : images.residual->strides[2]) {}
 
-  const uint8_t* a() const { return a_; }
+  // Of the next `left` windows those that lie in x altogether: the last ones of an image may read beyond its end.
+  int64_t readable(int64_t left, const uint8_t* end, int64_t reach) const {
+    const int64_t room = end - a_ - reach;
+    if (room < 0) return 0;
+    return a_step_ > 0 ? std::min(left, room / a_step_ + 1) : left;
+  }
 
-  void put(const RowPointers& to, int64_t row, const uint8_t* a) {
-    to.a[row] = a;
+  // The next pixel, from a copy of its window.
+  void put_packed(const RowPointers& to, int64_t row, const uint8_t* window) {
+    to.a[row] = window;
     to.y[row] = y_;
     to.residual[row] = residual_;
-    a_ += a_step_;
-    y_ += y_step_;
-    residual_ += residual_step_;
+    step(1);
+  }
+
+  // The next `count` pixels, from where they stand.
+  void put_direct(const RowPointers& to, int64_t row, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to.a[row + i] = a_ + i * a_step_;
+    for (int64_t i = 0; i < count; ++i) to.y[row + i] = y_ + i * y_step_;
+    if (residual_ != nullptr) {
+      for (int64_t i = 0; i < count; ++i) to.residual[row + i] = residual_ + i * residual_step_;
+    }
+    step(count);
   }
 
  private:
+  void step(int64_t count) {
+    a_ += count * a_step_;
+    y_ += count * y_step_;
+    residual_ += count * residual_step_;
+  }
+
   const uint8_t* a_;  // not read where the window leaves the image
   uint8_t* y_;
   const uint8_t* residual_;
@@ -45,15 +65,19 @@ bool provide_line(const ConvQ8Images& images, OutputCursor at, int64_t end, int6
   const bool inner_line = at.oy >= images.inner_rows.begin && at.oy < images.inner_rows.end;
   const Span inner = inner_line ? images.inner_columns : Span{0, 0};
   LineWalk walk(images, group, at);
-  for (; at.ox < end; ++at.ox) {
-    if (at.ox >= inner.begin && at.ox < inner.end && s.end - walk.a() >= images.reach) {
-      walk.put(to.at, to.direct_count++, walk.a());
-      continue;
+  while (at.ox < end) {
+    if (at.ox >= inner.begin && at.ox < inner.end) {
+      const int64_t count = walk.readable(std::min(end, inner.end) - at.ox, s.end, images.reach);
+      walk.put_direct(to.at, to.direct_count, count);
+      to.direct_count += count;
+      at.ox += count;
+      if (count > 0) continue;
     }
     if (to.packed_count == to.most_packed) return false;
     uint8_t* packed = to.packed + to.packed_count * s.row_bytes();
     pack_window(s, group, at, packed);
-    walk.put(to.at, to.most - ++to.packed_count, packed);
+    walk.put_packed(to.at, to.most - ++to.packed_count, packed);
+    ++at.ox;
   }
   return true;
 }

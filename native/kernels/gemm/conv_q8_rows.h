@@ -8,7 +8,7 @@
 
 namespace edgekit {
 
-// Per row: its A, its pixel of y and of the residual, both at channel 0.
+// Per row: its A, its pixel of y and of the residual (undefined without one), both at channel 0.
 struct RowPointers {
   const uint8_t** a;
   uint8_t** y;
