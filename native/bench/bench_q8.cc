@@ -106,7 +106,7 @@ class LayerRun {
     conv_.pad_top = conv_.pad_left = depthwise_.pad_top = depthwise_.pad_left = pad;
     conv_.nr = packing_.q8_nr;
     conv_.kg = packing_.q8_kg;
-    conv_.x_zero = conv_.y_zero = depthwise_.x_zero = depthwise_.y_zero = low + 128;
+    conv_.x_zero = conv_.y_zero = depthwise_.x_zero = depthwise_.y_zero = low;  // as behind a ReLU
     conv_.y_min = depthwise_.y_min = low;
     conv_.y_max = depthwise_.y_max = low + 255;
     conv_.fuse_lut = depthwise_.fuse_lut = lut;

@@ -62,8 +62,10 @@ EK_TEST(windows) {
   uint64_t seed = 100;
   for (const Window& window : windows) {
     for (const int channels : {1, 3, 4, 16, 19}) {
-      for (const int x_gap : {0, 5}) {
+      for (const int variant : {0, 1, 2, 3}) {
+        const int x_gap = variant % 2 * 5;
         ConvCase c;
+        c.zero_padding = variant >= 2;
         c.n = 2;
         c.h = 6;
         c.w = 7;
@@ -95,6 +97,7 @@ EK_TEST(groups) {
         c.out_channels = groups * (per_group + 1);
         c.kernel_h = c.kernel_w = kernel;
         c.pad_top = c.pad_left = kernel / 2;
+        c.zero_padding = per_group == 16;
         c.seed = static_cast<uint64_t>(groups * 100 + per_group);
         check_all(c);
       }
@@ -155,6 +158,28 @@ EK_TEST(threads) {
       c.out_channels = width == 2 ? 700 : 70;
       c.threads = threads;
       c.seed = static_cast<uint64_t>(threads);
+      check_all(c);
+    }
+  }
+}
+
+// Blocks that begin and end within lines, so that every band of equal taps is cut somewhere.
+EK_TEST(bands_of_padded_images) {
+  for (const int stride : {1, 2}) {
+    for (const int threads : {1, 3}) {
+      ConvCase c;
+      c.n = 2;
+      c.h = 23;
+      c.w = 37;
+      c.channels = 64;
+      c.out_channels = 70;
+      c.kernel_h = c.kernel_w = 3;
+      c.stride_h = c.stride_w = stride;
+      c.pad_top = c.pad_left = 1;
+      c.zero_padding = true;
+      c.add = true;
+      c.threads = threads;
+      c.seed = static_cast<uint64_t>(10 * stride + threads);
       check_all(c);
     }
   }

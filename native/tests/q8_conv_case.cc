@@ -150,7 +150,7 @@ void fill_attributes(const ConvCase& c, ConvQ8Attrs& a, Random& random) {
   a.pad_left = c.pad_left;
   a.nr = c.nr;
   a.kg = c.kg;
-  a.x_zero = low + random.range(0, 255);
+  a.x_zero = c.zero_padding ? 0 : low + random.range(0, 255);
   a.y_zero = low + random.range(0, 255);
   a.y_min = c.clamp ? std::max(low, a.y_zero) : low;
   a.y_max = c.clamp ? std::min(low + 255, a.y_zero + 90) : low + 255;

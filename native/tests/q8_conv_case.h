@@ -26,6 +26,7 @@ struct ConvCase {
   bool saturating_pairs = false;
   bool is_signed = false;
   bool lut = false, add = false, clamp = false;
+  bool zero_padding = false;  // x's zero point is the byte 0: taps outside of the image add nothing
   Values values = Values::kRandom;
   Scales scales = Scales::kUsual;
   int threads = 1;

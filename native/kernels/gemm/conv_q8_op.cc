@@ -80,15 +80,23 @@ size_t scratch_conv_q8(const OpArgs& args, int threads, Isa isa) {
   return plan_conv_q8(args, isa).scratch_bytes * static_cast<size_t>(threads);
 }
 
-size_t state_conv_q8(const OpArgs&, Isa) { return sizeof(RequantizeQ8); }
+// What a session keeps of an op; the lists of the bands lie behind it.
+struct ConvQ8State {
+  RequantizeQ8 requantize;
+  ConvQ8Bands bands;
+};
 
-void prepare_conv_q8(const OpArgs& args, Isa, std::byte* state) {
-  new (state) RequantizeQ8(requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)));
+size_t state_conv_q8(const OpArgs& args, Isa isa) { return sizeof(ConvQ8State) + conv_q8_band_bytes(args, isa); }
+
+void prepare_conv_q8(const OpArgs& args, Isa isa, std::byte* state) {
+  auto* lists = reinterpret_cast<int64_t*>(state + sizeof(ConvQ8State));
+  new (state) ConvQ8State{requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)),
+                          make_conv_q8_bands(args, isa, lists)};
 }
 
 Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const ConvQ8Plan plan = plan_conv_q8(args, context.isa);
-  const auto& requantize = *reinterpret_cast<const RequantizeQ8*>(context.state);
+  const auto& state = *reinterpret_cast<const ConvQ8State*>(context.state);
   const int64_t row_tiles = (plan.rows + plan.kernel->mr - 1) / plan.kernel->mr;
   const int64_t columns = plan.groups * plan.panels;
   const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.row_bytes()) *
@@ -98,7 +106,8 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const bool by_columns = row_tiles < 2 * int64_t{context.threads} || args.out(0).dims[3] > 4 * plan.rows;
   const int64_t units = by_columns ? columns : row_tiles;
   parallel_for(context, units, total_ns / static_cast<double>(units), [&](int64_t begin, int64_t end, int worker) {
-    ConvQ8Task task{plan, args, requantize, context.scratch + static_cast<size_t>(worker) * plan.scratch_bytes};
+    ConvQ8Task task{plan, args, state.requantize, state.bands,
+                    context.scratch + static_cast<size_t>(worker) * plan.scratch_bytes};
     if (by_columns) {
       run_conv_q8_task(task, {0, plan.rows}, {begin, end});
     } else {

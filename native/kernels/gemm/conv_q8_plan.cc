@@ -31,6 +31,7 @@ struct BlockScratch {
   ConvQ8Rows rows;
   int64_t* direct_groups;  // where depth groups lie in rows of either kind
   int64_t* packed_groups;
+  int64_t* b_groups;        // where they lie in a panel of B
   int64_t* direct_offsets;  // where those of a panel's list of rows do
   int64_t* packed_offsets;
   int32_t* bias;  // of a panel that is not full, and its scale
@@ -122,6 +123,7 @@ class Sweep {
 
   // Panels of one group.
   void run(Span rows, Span panels, int64_t group) {
+    if (task_.bands.count > 0) return run_banded(rows, panels, group);
     while (rows.begin < rows.end) {
       rows.begin += provide_rows(images_, rows, group, scratch_.rows);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
@@ -136,6 +138,24 @@ class Sweep {
   }
 
  private:
+  void run_banded(Span rows, Span panels, int64_t group) {
+    Span spans[kMostBands];
+    tile_.quads = 0;
+    for (; rows.begin < rows.end; rows.begin += plan_.block_rows) {
+      const Span block{rows.begin, std::min(rows.end, rows.begin + plan_.block_rows)};
+      provide_banded_rows(images_, task_.bands, block, group, scratch_.rows.at, spans);
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+        provide_panel(panel, group);
+        for (int i = 0; i < task_.bands.count; ++i) {
+          const ConvQ8Band& band = task_.bands.band[i];
+          tile_.depth_groups = band.groups;
+          tile_.b_offsets = band.b_offsets;
+          sweep(band.offsets, nullptr, spans[i]);
+        }
+      }
+    }
+  }
+
   // Kernels read nr values of bias and scale: a panel that is not full gets a padded copy.
   void provide_panel(int64_t panel, int64_t group) {
     const int64_t column = panel % plan_.panels * plan_.nr;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/gemm/conv_q8_rows.h"
+#include "kernels/gemm/conv_q8_bands.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/op.h"
 
@@ -39,6 +39,7 @@ struct ConvQ8Task {
   const ConvQ8Plan& plan;
   const OpArgs& args;
   const RequantizeQ8& requantize;
+  const ConvQ8Bands& bands;
   std::byte* scratch;
 };
 

@@ -28,6 +28,8 @@ inline constexpr uint32_t kFormComplement[kRowForms] = {0, 0, 0, 0x0000ff00, 0xf
 struct GemmQ8Rows {
   const uint8_t* const* a;  // [rows]
   const int64_t* offsets;   // [depth_groups]
+  // Where depth groups lie in b, in bytes. Null: one behind the other, as always but for kernels that pick them.
+  const int64_t* b_offsets;  // [depth_groups]
   int64_t depth_groups;
   // They come in `parts` parts, and in each form by form: segment s, of form s % kRowForms, has segments[s + 1] -
   // segments[s] of them. One part of form 0 but for saturating pairs.
@@ -54,6 +56,7 @@ struct GemmQ8Kernel {
   Isa isa;
   Dtype activations;  // what x and y are
   int mr, nr, kg;     // nr, kg: 0 for any
+  bool picks_depth;   // reads b_offsets
   double mac_ns;      // rough cost of one multiply-accumulate, to decide on threads
   GemmQ8Fn run;
 };
@@ -70,9 +73,9 @@ GemmQ8Kernels gemm_q8_kernels();
 // The kernel for weights packed as (nr, kg): of `isa` if it has one for them, else scalar.
 const GemmQ8Kernel& select_gemm_q8(Isa isa, Dtype activations, int nr, int kg);
 
-#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, mac_ns) \
-  namespace space {                                                   \
-  void name(const GemmQ8Rows& rows) noexcept;                         \
+#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, picks_depth, mac_ns) \
+  namespace space {                                                                \
+  void name(const GemmQ8Rows& rows) noexcept;                                      \
   }
 #include "kernels/gemm/kernels.inc"
 #undef EK_GEMM_Q8

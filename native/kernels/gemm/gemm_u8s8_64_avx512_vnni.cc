@@ -61,8 +61,12 @@ struct Product {
   }
 
   inline __attribute__((always_inline)) void multiply() {
-    const int8_t* b = t.b;
     int64_t group = 0;
+    if (t.b_offsets != nullptr) {
+      for (; group < t.depth_groups; ++group) add<1>(t.offsets[group], t.b + t.b_offsets[group]);
+      return;
+    }
+    const int8_t* b = t.b;
     if constexpr (kVectors == 1) {
       for (; group < 4 * t.quads; group += 4, b += 4 * kStep) add<4>(t.offsets[group], b);
     }

@@ -7,18 +7,22 @@
 
 namespace edgekit {
 
-// The last rows, 1 to kMost of them.
+// A tile of 1 to kMost rows.
 template <int kMost, typename Tile>
-inline void run_last_rows(const Tile& tile, int64_t first, int64_t rows) {
-  if (rows - first == kMost) return tile.template run<kMost>(first);
-  if constexpr (kMost > 1) run_last_rows<kMost - 1>(tile, first, rows);
+inline void run_rows(const Tile& tile, int64_t first, int64_t rows) {
+  if (rows == kMost) return tile.template run<kMost>(first);
+  if constexpr (kMost > 1) run_rows<kMost - 1>(tile, first, rows);
 }
 
+// Full tiles, then what is left. The last two share their rows where the last would have few: each reads all of B.
 template <int kMostRows, typename Tile>
 inline void sweep_rows(const Tile& tile, int64_t rows) {
   int64_t first = 0;
-  for (; first + kMostRows <= rows; first += kMostRows) tile.template run<kMostRows>(first);
-  if (first < rows) run_last_rows<kMostRows - 1>(tile, first, rows);
+  for (; first + kMostRows + kMostRows / 2 < rows; first += kMostRows) tile.template run<kMostRows>(first);
+  const int64_t left = rows - first;
+  const int64_t part = left > kMostRows ? (left + 1) / 2 : left;
+  run_rows<kMostRows>(tile, first, part);
+  if (part < left) run_rows<kMostRows>(tile, first + part, left - part);
 }
 
 }  // namespace edgekit
