@@ -63,27 +63,59 @@ struct SharedRows {
   }
 };
 
-template <int kRows, int kVectors>
-inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, int64_t first,
-                                                       const __m512i (&sums)[kRows][kVectors]) {
-  using Shared = SharedRows<kVectors>;
-  const RequantizeQ8& p = *t.requantize;
-  const Shared shared(t.columns);
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; r += Shared::kShare) {
-    const int count = kRows - r < Shared::kShare ? kRows - r : Shared::kShare;
-    __m512i v[4];
+// Packed bytes of the rows of one register.
+template <bool kBelowOne, int kRows, int kVectors>
+inline __attribute__((always_inline)) __m512i pack_rows(const GemmQ8Rows& t, const __m512i (&sums)[kRows][kVectors],
+                                                        int first, int count) {
+  constexpr int kShare = SharedRows<kVectors>::kShare;
+  __m512i v[4];
 #pragma GCC unroll 4
-    for (int lane = 0; lane < 4; ++lane) {
-      const int row = Shared::kShare == 1 ? 0 : lane / kVectors;
-      const int i = Shared::kShare == 1 ? (lane < kVectors ? lane : kVectors - 1) : lane % kVectors;
-      v[lane] = round_scaled(sums[row < count ? r + row : r][i], t.scale + 16 * i, p);
-    }
-    __m512i bytes = order_lanes(pack_lanes(v, p));
+  for (int lane = 0; lane < 4; ++lane) {
+    const int row = kShare == 1 ? 0 : lane / kVectors;
+    const int i = kShare == 1 ? (lane < kVectors ? lane : kVectors - 1) : lane % kVectors;
+    v[lane] = round_scaled<kBelowOne>(sums[row < count ? first + row : first][i], t.scale + 16 * i, *t.requantize);
+  }
+  return order_lanes(pack_lanes(v, *t.requantize));
+}
+
+// Tables and residuals. Not inlined: copies of it in every tile would drive the loops out of the instruction cache.
+template <int kVectors>
+__attribute__((noinline)) void finish_packed(const GemmQ8Rows& t, int64_t first, int rows, const __m512i* packed) {
+  constexpr int kShare = SharedRows<kVectors>::kShare;
+  const RequantizeQ8& p = *t.requantize;
+  const SharedRows<kVectors> shared(t.columns);
+  for (int r = 0; r < rows; r += kShare, ++packed) {
+    const int count = rows - r < kShare ? rows - r : kShare;
+    __m512i bytes = *packed;
     if (p.lut != nullptr) bytes = look_up(bytes, p);
     if (p.add) bytes = add_64(bytes, shared.load(t.residual + first + r, t.channel, count), p.residual);
     shared.store(t.y + first + r, t.channel, count, bytes);
   }
+}
+
+template <bool kBelowOne, int kRows, int kVectors>
+inline __attribute__((always_inline)) void finish_scaled(const GemmQ8Rows& t, int64_t first,
+                                                         const __m512i (&sums)[kRows][kVectors]) {
+  constexpr int kShare = SharedRows<kVectors>::kShare;
+  const bool is_plain = t.requantize->lut == nullptr && !t.requantize->add;
+  const SharedRows<kVectors> shared(t.columns);
+  __m512i packed[(kRows + kShare - 1) / kShare];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; r += kShare) {
+    packed[r / kShare] = pack_rows<kBelowOne>(t, sums, r, kRows - r < kShare ? kRows - r : kShare);
+  }
+  if (!is_plain) return finish_packed<kVectors>(t, first, kRows, packed);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; r += kShare) {
+    shared.store(t.y + first + r, t.channel, kRows - r < kShare ? kRows - r : kShare, packed[r / kShare]);
+  }
+}
+
+template <int kRows, int kVectors>
+inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, int64_t first,
+                                                       const __m512i (&sums)[kRows][kVectors]) {
+  if (t.requantize->scale_below_one) return finish_scaled<true>(t, first, sums);
+  finish_scaled<false>(t, first, sums);
 }
 
 }  // namespace edgekit::avx512_vnni

@@ -19,21 +19,27 @@ inline void dot_add(__m512i& sums, __m512i u8, __m512i s8) {
 #endif
 }
 
+template <bool kBelowOne>
 inline __m512i round_scaled(__m512i sums, const float* scale, const RequantizeQ8& p) {
   __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(scale));
-  if (__builtin_expect(!p.scale_below_one, 0))
-    v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(p.v_min)), _mm512_set1_ps(p.v_max));
+  if (!kBelowOne) v = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(p.v_min)), _mm512_set1_ps(p.v_max));
   return _mm512_cvtps_epi32(v);
+}
+
+inline __m512i round_scaled(__m512i sums, const float* scale, const RequantizeQ8& p) {
+  if (__builtin_expect(!p.scale_below_one, 0)) return round_scaled<false>(sums, scale, p);
+  return round_scaled<true>(sums, scale, p);
 }
 
 // What becomes of rounded sums, in registers: stores of bytes would have it read again from memory.
 struct ByteRange {
   __m512i zero, y_min, y_max;
 
-  explicit ByteRange(const RequantizeQ8& p)
-      : zero(_mm512_set1_epi16(static_cast<int16_t>(p.y_zero))),
-        y_min(_mm512_set1_epi8(static_cast<char>(p.y_min))),
-        y_max(_mm512_set1_epi8(static_cast<char>(p.y_max))) {}
+  ByteRange(int32_t y_zero, int32_t least, int32_t most)
+      : zero(_mm512_set1_epi16(static_cast<int16_t>(y_zero))),
+        y_min(_mm512_set1_epi8(static_cast<char>(least))),
+        y_max(_mm512_set1_epi8(static_cast<char>(most))) {}
+  explicit ByteRange(const RequantizeQ8& p) : ByteRange(p.y_zero, p.y_min, p.y_max) {}
 };
 
 // Saturating packs do what the clamp in float does: rounding is monotonic and the bounds are whole numbers.
@@ -46,10 +52,11 @@ inline __m512i pack_bytes(__m512i low, __m512i high, const ByteRange& range) {
 }
 
 // Lane i of the result holds lane i of a, b, c and d.
-inline __m512i pack_lanes(const __m512i (&v)[4], const RequantizeQ8& p) {
-  const ByteRange range(p);
+inline __m512i pack_lanes(const __m512i (&v)[4], const ByteRange& range) {
   return pack_bytes(pack_words(v[0], v[1], range), pack_words(v[2], v[3], range), range);
 }
+
+inline __m512i pack_lanes(const __m512i (&v)[4], const RequantizeQ8& p) { return pack_lanes(v, ByteRange(p)); }
 
 // From the order of pack_lanes to a, b, c, d.
 inline __m512i order_lanes(__m512i bytes) {
