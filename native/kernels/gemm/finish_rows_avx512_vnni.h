@@ -49,6 +49,12 @@ struct SharedRows {
     }
   }
 
+  // Bytes 16 i and on of a row.
+  __m128i load_16(const uint8_t* row, int i) const {
+    if (whole) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + 16 * i));
+    return _mm512_castsi512_si128(_mm512_maskz_loadu_epi8(part >> 16 * i & 0xffff, row + 16 * i));
+  }
+
  private:
   __m512i load(const uint8_t* row) const { return _mm512_maskz_loadu_epi8(part, row); }
 
@@ -93,6 +99,39 @@ __attribute__((noinline)) void finish_packed(const GemmQ8Rows& t, int64_t first,
   }
 }
 
+// The same with the residual added.
+template <int kRows, int kVectors>
+inline __attribute__((always_inline)) __m512i add_rows(const GemmQ8Rows& t, int64_t row_of_tile,
+                                                       const SharedRows<kVectors>& shared,
+                                                       const __m512i (&sums)[kRows][kVectors], int first, int count) {
+  constexpr int kShare = SharedRows<kVectors>::kShare;
+  const RequantizeQ8& p = *t.requantize;
+  __m512i v[4];
+#pragma GCC unroll 4
+  for (int lane = 0; lane < 4; ++lane) {
+    const int row = kShare == 1 ? 0 : lane / kVectors;
+    const int i = kShare == 1 ? (lane < kVectors ? lane : kVectors - 1) : lane % kVectors;
+    const int from = row < count ? first + row : first;
+    const uint8_t* residual = t.residual[row_of_tile + from] + t.channel;
+    v[lane] = add_directly(sums[from][i], t.scale + 16 * i, shared.load_16(residual, i), p);
+  }
+  const AddQ8& add = p.residual;
+  return order_lanes(pack_lanes(
+      v, ByteRange(add.zero, add.zero + static_cast<int32_t>(add.v_min), add.zero + static_cast<int32_t>(add.v_max))));
+}
+
+template <int kRows, int kVectors>
+inline __attribute__((always_inline)) void finish_added(const GemmQ8Rows& t, int64_t first,
+                                                        const __m512i (&sums)[kRows][kVectors]) {
+  constexpr int kShare = SharedRows<kVectors>::kShare;
+  const SharedRows<kVectors> shared(t.columns);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; r += kShare) {
+    const int count = kRows - r < kShare ? kRows - r : kShare;
+    shared.store(t.y + first + r, t.channel, count, add_rows(t, first, shared, sums, r, count));
+  }
+}
+
 template <bool kBelowOne, int kRows, int kVectors>
 inline __attribute__((always_inline)) void finish_scaled(const GemmQ8Rows& t, int64_t first,
                                                          const __m512i (&sums)[kRows][kVectors]) {
@@ -114,6 +153,7 @@ inline __attribute__((always_inline)) void finish_scaled(const GemmQ8Rows& t, in
 template <int kRows, int kVectors>
 inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, int64_t first,
                                                        const __m512i (&sums)[kRows][kVectors]) {
+  if (t.requantize->adds_directly) return finish_added(t, first, sums);
   if (t.requantize->scale_below_one) return finish_scaled<true>(t, first, sums);
   finish_scaled<false>(t, first, sums);
 }

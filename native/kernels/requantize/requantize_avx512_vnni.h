@@ -58,6 +58,21 @@ inline __m512i pack_lanes(const __m512i (&v)[4], const ByteRange& range) {
 
 inline __m512i pack_lanes(const __m512i (&v)[4], const RequantizeQ8& p) { return pack_lanes(v, ByteRange(p)); }
 
+inline __m512 dequantize_16(__m128i bytes, int32_t zero, float scale) {
+  const __m512i centred = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), _mm512_set1_epi32(zero));
+  return _mm512_mul_ps(_mm512_cvtepi32_ps(centred), _mm512_set1_ps(scale));
+}
+
+// Requantizes 16 sums and adds 16 bytes, without making bytes of the sums in between; only where p.adds_directly. To be
+// packed with the zero point and the bounds of p.residual.
+inline __m512i add_directly(__m512i sums, const float* scale, __m128i residual, const RequantizeQ8& p) {
+  const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(scale));
+  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(v, _mm512_set1_ps(p.v_min)), _mm512_set1_ps(p.v_max));
+  const __m512 lhs = _mm512_roundscale_ps(clamped, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 rhs = dequantize_16(residual, p.residual.rhs_zero, p.residual.rhs_scale);
+  return _mm512_cvtps_epi32(_mm512_add_ps(_mm512_mul_ps(lhs, _mm512_set1_ps(p.residual.lhs_scale)), rhs));
+}
+
 // From the order of pack_lanes to a, b, c, d.
 inline __m512i order_lanes(__m512i bytes) {
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
@@ -96,11 +111,6 @@ inline __m512i look_up(__m512i index, const RequantizeQ8& p) {
     upper = _mm512_subs_epi8(upper, _mm512_set1_epi8(16));
   }
   return entry;
-}
-
-inline __m512 dequantize_16(__m128i bytes, int32_t zero, float scale) {
-  const __m512i centred = _mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), _mm512_set1_epi32(zero));
-  return _mm512_mul_ps(_mm512_cvtepi32_ps(centred), _mm512_set1_ps(scale));
 }
 
 inline __m512i add_16(__m128i lhs, __m128i rhs, const AddQ8& p) {

@@ -70,6 +70,8 @@ RequantizeQ8 requantize_params(const RequantizeAttrs& a, const RequantizeOperand
   p.residual.zero = a.add_zero;
   p.residual.v_min = static_cast<float>(a.add_min - a.add_zero);
   p.residual.v_max = static_cast<float>(a.add_max - a.add_zero);
+  const float most = 255.0f * (std::fabs(a.add_lhs_scale) + std::fabs(a.add_rhs_scale));
+  p.adds_directly = p.lut == nullptr && a.add_lhs_zero == a.y_zero && most < 1e9f;
   return p;
 }
 

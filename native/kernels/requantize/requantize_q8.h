@@ -29,7 +29,9 @@ struct RequantizeQ8 {
   // The lut for byte shuffles: lut_steps[i] = lut[i] ^ lut[i - 16], with lut[i] itself at the start of either half.
   uint8_t lut_steps[256];
   bool permutes_bytes;  // the CPU looks up bytes in registers (avx512vbmi), beyond what an instruction set requires
-  bool add;  // whether a residual is added
+  bool add;             // whether a residual is added
+  // No table in between, one zero point for both, and the sum rounds inside i32 even before it is clamped.
+  bool adds_directly;
   AddQ8 residual;
 };
 
