@@ -79,7 +79,7 @@ struct Tile {
   const GemmQ8Rows& t;
 
   template <int kRows>
-  inline __attribute__((always_inline)) void run(int64_t first) const {
+  void run(int64_t first) const {
     Product<kRows, kVectors> product(t, first);
     product.multiply();
     finish_rows<kRows, kVectors>(t, first, product.sums);
