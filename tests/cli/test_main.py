@@ -22,7 +22,7 @@ def package(tmp_path_factory):
 def shell(line: str) -> tuple[int, str]:
     """Runs a line; gives the exit code of its first command and what was said on standard error."""
     words = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"]
-    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=sys.prefix, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
 
