@@ -11,7 +11,7 @@ from edgekit.converters.lowering.builder import LoweredOp, PlanBuilder
 from edgekit.converters.lowering.emission import live_ops, source_name
 from edgekit.converters.lowering.graph import is_op
 
-_QUANTIZED_OPCODES = frozenset(("conv_q8", "depthwise_q8", "binary_q8", "lut_q8"))
+_QUANTIZED_OPCODES = frozenset(("conv_q8", "conv_q8_winograd", "depthwise_q8", "binary_q8", "lut_q8"))
 _ARITHMETIC_OPCODES = frozenset(("pool", "reduce", "resize_linear"))
 _MOVING_OPCODES = frozenset(("copy", "fill", "gather", "resize_nearest", "convert", "where", "arg_reduce", "top_k"))
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")

@@ -16,6 +16,7 @@ from edgekit.converters.lowering.packing import pack_conv_f32, pack_conv_q8, pac
 from edgekit.converters.lowering.quantized_tail import QuantizedTail, match_quantized_tail
 from edgekit.converters.lowering.views import Dims, View, Want, channels_last_order
 from edgekit.converters.lowering.weights import NotQuantizedError, QuantizedWeights
+from edgekit.converters.lowering.winograd import pack_winograd, winograd_pays
 
 ToImage = Callable[[View], View | None]
 NHWC = (0, 2, 3, 1)
@@ -194,6 +195,12 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
         build.emit("depthwise_q8", _trimmed(operands), [to.y], words, macs=macs)
         return
     packing = build.packing
+    if packing.winograd and _is_winograd(geometry, weights.values, to.y):
+        operands = [x, *map(build.constant, (pack_winograd(weights.values), bias, scale)), *fused]
+        padding = {"pad_top": geometry.pad[0], "pad_left": geometry.pad[1]}
+        words = {**padding, "x_zero": x.quant.zero, **tail.attributes()}
+        build.emit("conv_q8_winograd", _trimmed(operands), [to.y], words, macs=macs)
+        return
     words |= {"groups": geometry.groups, "nr": packing.nr_q8, "kg": packing.kg_q8}
     packed = pack_conv_q8(weights.values, geometry.groups, packing)
     if packed.complement is not None:
@@ -237,6 +244,13 @@ def _trimmed(operands: list[View | None]) -> list[View | None]:
 def _is_depthwise(x: View, weight: NDArray[np.generic], geometry: Geometry) -> bool:
     channels = x.dims[-1]
     return geometry.groups == channels == weight.shape[0] and channels > 1 and weight.shape[1] == 1
+
+
+def _is_winograd(geometry: Geometry, weight: NDArray[np.int8], y: View) -> bool:
+    """Whether conv_q8_winograd can do a dense convolution, and faster."""
+    images, height, width = y.dims[:3]
+    shape = (geometry.kernel, geometry.stride, geometry.dilation, geometry.groups)
+    return shape == ((3, 3), (1, 1), (1, 1), 1) and winograd_pays(weight, (images, height, width))
 
 
 def _macs(y: View, weight: NDArray[np.generic]) -> int:

@@ -53,6 +53,7 @@ class Packing:
         nr_f32: Columns a panel of float weights.
         act: dtype that stores quantized activations: u8 or s8.
         saturating_pairs: INT8 kernels add pairs of products in 16 bits, so that pairs of weights are bounded.
+        winograd: Whether conv_q8_winograd has fast kernels.
     """
 
     nr_q8: int
@@ -60,6 +61,7 @@ class Packing:
     nr_f32: int
     act: Literal["u8", "s8"]
     saturating_pairs: bool
+    winograd: bool
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,12 @@ def program_schema() -> ProgramSchema:
     ops = {name: _signature(name, row) for name, row in raw["ops"].items()}
     packings = {
         isa: Packing(
-            row["q8"]["nr"], row["q8"]["kg"], row["f32"]["nr"], row["q8"]["act"], row["q8"]["saturating_pairs"]
+            nr_q8=row["q8"]["nr"],
+            kg_q8=row["q8"]["kg"],
+            nr_f32=row["f32"]["nr"],
+            act=row["q8"]["act"],
+            saturating_pairs=row["q8"]["saturating_pairs"],
+            winograd=row["q8"]["winograd"],
         )
         for isa, row in raw["isa_packing"].items()
     }

@@ -1,7 +1,9 @@
 // Times the INT8 convolutions of real networks (layers.inc) through their ops, with the kernels of one instruction
 // set: time, GMAC/s and the share of what the cores can do at best.
 //
-//   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]
+//   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--winograd]
+//
+// --winograd: those layers that conv_q8_winograd can do instead of conv_q8, by it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +13,14 @@
 #include "bench/layers.h"
 #include "kernels/roofline/roofline.h"
 #include "tests/q8_pack.h"
+#include "tests/winograd_pack.h"
 
 namespace edgekit::bench {
 namespace {
 
 struct Options : BenchOptions {
   bool lut = false;
+  bool winograd = false;
 };
 
 // Memory and operands of one layer; random activations and weights, since some CPUs are faster on zeros.
@@ -60,6 +64,7 @@ class LayerRun {
     views_[4] = dense(lut_.data(), dtype, {256});
     views_[5] = dense(aligned(y_.data()), dtype, {1, out, out, layer.out_channels});
     set_attributes(options.lut);
+    if (options.winograd) use_winograd();
   }
 
   double measure_ns(const Options& options) {
@@ -72,6 +77,10 @@ class LayerRun {
                                   is_list_ ? &views_[6] : nullptr,
                                   is_list_ ? &views_[7] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
+    if (!words_.empty()) {
+      const OpArgs args{inputs, 6, outputs, 1, &winograd_};
+      return best_op_ns(layer_.name, kConvQ8WinogradOp, args, options);
+    }
     const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
     const OpArgs args{inputs, layer_.depthwise ? 6 : 8, outputs, 1, attributes};
     const OpDef& op = layer_.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
@@ -112,6 +121,16 @@ class LayerRun {
     conv_.fuse_lut = depthwise_.fuse_lut = lut;
   }
 
+  void use_winograd() {
+    words_ =
+        test::pack_winograd(layer_.channels, layer_.out_channels, [](int, int, int, int) { return bell_weight(); });
+    views_[1] = dense(words_.data(), Dtype::kI32, {(layer_.out_channels + 15) / 16, 36, (layer_.channels + 1) / 2, 16});
+    winograd_ = {};
+    winograd_.pad_top = winograd_.pad_left = 1;
+    winograd_.y_max = 255;
+    winograd_.fuse_lut = conv_.fuse_lut;
+  }
+
   Layer layer_;
   const IsaPacking& packing_;
   std::vector<uint8_t> x_, y_, lut_;
@@ -122,17 +141,22 @@ class LayerRun {
   TensorView views_[8];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
+  std::vector<int32_t> words_;  // weights of conv_q8_winograd; empty: by the usual op
+  ConvQ8WinogradAttrs winograd_{};
 };
 
 Options parse(int count, char** arguments) {
   Options options;
   for (int i = 1; i < count; ++i) {
     if (take_option(count, arguments, i, options)) continue;
-    if (std::strcmp(arguments[i], "--lut") != 0) {
-      std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut]\n");
+    if (std::strcmp(arguments[i], "--lut") == 0) {
+      options.lut = true;
+    } else if (std::strcmp(arguments[i], "--winograd") == 0) {
+      options.winograd = true;
+    } else {
+      std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--winograd]\n");
       std::exit(2);
     }
-    options.lut = true;
   }
   return options;
 }
@@ -142,6 +166,7 @@ void run(const Options& options) {
   print_layer_head(options, peak);
   for (const Layer& layer : kLayers) {
     if (std::strstr(layer.name, options.filter.c_str()) == nullptr) continue;
+    if (options.winograd && (layer.depthwise || layer.kernel != 3 || layer.stride != 1)) continue;
     print_layer(layer, LayerRun(layer, options).measure_ns(options), peak);
   }
 }

@@ -103,7 +103,7 @@ def packing(schema: dict[str, Any]) -> list[str]:
         "struct IsaPacking {",
         "  Isa isa;",
         "  int q8_nr, q8_kg;",
-        "  bool activations_signed, saturating_pairs;",
+        "  bool activations_signed, saturating_pairs, winograd;",
         "  int f32_nr;",
         "};",
         "inline constexpr IsaPacking kIsaPacking[] = {",
@@ -111,8 +111,8 @@ def packing(schema: dict[str, Any]) -> list[str]:
     for name, row in schema["isa_packing"].items():
         signed = str(row["q8"]["act"] == "s8").lower()
         q8 = row["q8"]
-        pairs = str(q8["saturating_pairs"]).lower()
-        rows.append(f"    {{Isa::k{pascal(name)}, {q8['nr']}, {q8['kg']}, {signed}, {pairs}, {row['f32']['nr']}}},")
+        flags = ", ".join(str(q8[key]).lower() for key in ("saturating_pairs", "winograd"))
+        rows.append(f"    {{Isa::k{pascal(name)}, {q8['nr']}, {q8['kg']}, {signed}, {flags}, {row['f32']['nr']}}},")
     return [*rows, "};"]
 
 

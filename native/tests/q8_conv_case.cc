@@ -7,6 +7,7 @@
 #include "tests/check.h"
 #include "tests/q8_pack.h"
 #include "tests/run_op.h"
+#include "tests/winograd_pack.h"
 
 namespace edgekit::test {
 namespace {
@@ -85,6 +86,7 @@ struct Operands {
   std::vector<int8_t> weights;  // [output channels, depth]
   std::vector<int32_t> plain_bias;
   PackedWeights packed;
+  std::vector<int32_t> winograd;
   std::unique_ptr<GuardedBuffer> w, row_start, row_group;
   ConvQ8Attrs attrs{};
 
@@ -104,14 +106,20 @@ void fill_weights(const ConvCase& c, Operands& o, Random& random) {
   }
   const auto weight = [&](int oc, int k) { return o.weights[size_of(oc, depth) + size_of(k)]; };
   const PackShape shape = pack_shape(c);
-  if (c.depthwise) {
+  if (c.winograd) {
+    o.packed.complement.assign(size_of(c.out_channels), 0);
+    o.winograd = pack_winograd(c.channels, c.out_channels, [&](int oc, int ic, int ky, int kx) {
+      return weight(oc, (ky * 3 + kx) * c.channels + ic);
+    });
+    o.w = guarded(o.winograd, c.flush);
+  } else if (c.depthwise) {
     for (int k = 0; k < depth; ++k) {
       for (int oc = 0; oc < c.channels; ++oc) o.packed.w.push_back(weight(oc, k));
     }
   } else {
     o.packed = pack_conv_q8(shape, [&](int oc, int ky, int byte) { return weight(oc, ky * shape.run_bytes + byte); });
   }
-  o.w = guarded(o.packed.w, c.flush);
+  if (!c.winograd) o.w = guarded(o.packed.w, c.flush);
   o.row_start = guarded(o.packed.row_start, c.flush);
   o.row_group = guarded(o.packed.row_group, c.flush);
 }
@@ -232,10 +240,17 @@ DepthwiseQ8Attrs depthwise_attributes(const ConvQ8Attrs& a) {
           a.add_lhs_zero, a.add_lhs_scale, a.add_rhs_zero, a.add_rhs_scale, a.add_zero,   a.add_min,    a.add_max};
 }
 
+ConvQ8WinogradAttrs winograd_attributes(const ConvQ8Attrs& a) {
+  return {a.pad_top,      a.pad_left,      a.x_zero,   a.y_zero,       a.y_min,
+          a.y_max,        a.fuse_lut,      a.fuse_add, a.add_lhs_zero, a.add_lhs_scale,
+          a.add_rhs_zero, a.add_rhs_scale, a.add_zero, a.add_min,      a.add_max};
+}
+
 TensorView weights_view(const ConvCase& c, Operands& o) {
   const PackShape shape = pack_shape(c);
   const int lanes = c.nr * c.kg;
   auto* w = o.w->as<int8_t>();
+  if (c.winograd) return dense(w, Dtype::kI32, {(c.out_channels + 15) / 16, 36, (c.channels + 1) / 2, 16});
   if (c.depthwise) return dense(w, Dtype::kS8, {depth_of(c), c.channels});
   if (o.packed.row_group.empty()) {
     return dense(w, Dtype::kS8, {c.groups, shape.panels(), shape.depth_groups(), lanes});
@@ -267,9 +282,12 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
                                 is_list ? &row_group : nullptr};
   const TensorView* outputs[] = {&y};
   const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
-  const void* attributes = c.depthwise ? static_cast<const void*>(&depthwise) : &o.attrs;
-  const OpArgs args{inputs, c.depthwise ? 6 : 8, outputs, 1, attributes};
-  const OpDef& op = c.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
+  const ConvQ8WinogradAttrs winograd = winograd_attributes(o.attrs);
+  const void* attributes = c.depthwise  ? static_cast<const void*>(&depthwise)
+                           : c.winograd ? static_cast<const void*>(&winograd)
+                                        : &o.attrs;
+  const OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 8, outputs, 1, attributes};
+  const OpDef& op = c.depthwise ? kDepthwiseQ8Op : c.winograd ? kConvQ8WinogradOp : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
   return run_op(op, args, isa, threads);
 }
@@ -277,7 +295,7 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
 }  // namespace
 
 std::string ConvCase::text() const {
-  std::string s = depthwise ? "depthwise" : "conv";
+  std::string s = depthwise ? "depthwise" : winograd ? "winograd" : "conv";
   const auto put = [&s](const char* name, int value) { s += std::string(" ") + name + "=" + std::to_string(value); };
   put("n", n), put("h", h), put("w", w), put("c", channels), put("oc", out_channels), put("groups", groups);
   put("kh", kernel_h), put("kw", kernel_w), put("sh", stride_h), put("sw", stride_w), put("dh", dilation_h);

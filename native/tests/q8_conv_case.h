@@ -1,5 +1,5 @@
 // One INT8 convolution as a test: operands in guarded memory, the op run on an instruction set, and an independent
-// plain loop to compare with. Serves conv_q8 and depthwise_q8.
+// plain loop to compare with. Serves conv_q8, depthwise_q8 and conv_q8_winograd.
 #ifndef EDGEKIT_TESTS_Q8_CONV_CASE_H_
 #define EDGEKIT_TESTS_Q8_CONV_CASE_H_
 
@@ -17,6 +17,7 @@ enum class Scales { kUsual, kAboveOne, kTies };  // ties: 0.5, so that every odd
 
 struct ConvCase {
   bool depthwise = false;
+  bool winograd = false;  // 3x3, stride 1, one group; u8
   int n = 1, h = 5, w = 5, channels = 3, out_channels = 4, groups = 1;
   int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   int pad_top = 0, pad_left = 0;

@@ -72,6 +72,13 @@ def _conv_q8(z: _Zoo) -> bytes:
     )
 
 
+def _conv_q8_winograd(z: _Zoo) -> bytes:
+    w = z.constant("i32", _RNG.integers(-(2**31), 2**31, (1, 36, 2, 16)).astype(np.int32))
+    scale = z.constant("f32", np.full(3, 0.001, np.float32))
+    operands = (z.input("u8", *_IMAGE), w, z.i32([5, -7, 9]), scale)
+    return z.finish("conv_q8_winograd", operands, (z.output("u8", 1, 5, 6, 3),), x_zero=4, y_max=255, **_PADS)
+
+
 def _depthwise_q8(z: _Zoo) -> bytes:
     operands = (
         z.input("u8", *_IMAGE),
@@ -113,6 +120,7 @@ def _lstm(z: _Zoo) -> bytes:
 
 _BUILDERS: dict[str, Callable[[_Zoo], bytes]] = {
     "conv_q8": _conv_q8,
+    "conv_q8_winograd": _conv_q8_winograd,
     "depthwise_q8": _depthwise_q8,
     "conv_f32": _conv_f32,
     "depthwise_f32": _depthwise_f32,

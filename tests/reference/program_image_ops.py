@@ -130,6 +130,27 @@ def conv_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attr
     finish_q8(acc, inputs, y, a)
 
 
+def from_winograd(w: Array, out_channels: int, channels: int) -> Array:
+    """Transformed weights [panels, 36, pairs, 16] -> the 3x3 weights [OC, KH, KW, IC]: what each corner and edge says.
+
+    Of the 6x6 values u = G g G', row 0 holds 6 g[0], row 5 holds 6 g[2], and rows 1 and 2 differ by 2 g[1].
+    """
+    pairs = np.stack([(w << 16) >> 16, w >> 16], -1)  # [panels, 36, pairs, 16, 2]
+    u = pairs.transpose(0, 3, 2, 4, 1).reshape(len(w) * 16, -1, 6, 6)[:out_channels, :channels]
+    lines = np.stack([u[..., 0, :] / 6, (u[..., 1, :] - u[..., 2, :]) / 2, u[..., 5, :] / 6], -2)
+    g = np.stack([lines[..., 0] / 6, (lines[..., 1] - lines[..., 2]) / 2, lines[..., 5] / 6], -1)
+    return np.rint(g).astype(np.int64).transpose(0, 2, 3, 1)
+
+
+def conv_q8_winograd(inputs: list[Operand | None], outputs: list[Operand | None], a: Attrs) -> None:
+    x, w, bias, y = inputs[0].array, inputs[1].array, inputs[2].array, outputs[0]
+    names = ("kernel", "stride", "dilation")
+    window = {f"{name}_{axis}": 3 if name == "kernel" else 1 for name in names for axis in "hw"}
+    seen = taps(x, y.array.shape, {**a, **window}, a["x_zero"]).astype(np.int64)
+    weights = from_winograd(w, y.array.shape[3], x.shape[3])
+    finish_q8(np.tensordot(seen, weights, ([3, 4, 5], [1, 2, 3])) + bias, inputs, y, a)
+
+
 def depthwise_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attrs) -> None:
     x, w, bias, y = inputs[0].array, inputs[1].array, inputs[2].array, outputs[0]
     seen = taps(x, y.array.shape, a, a["x_zero"]).astype(np.int64)
@@ -210,6 +231,7 @@ def resize_linear(inputs: list[Operand | None], outputs: list[Operand | None], a
 
 FUNCTIONS = {
     "conv_q8": conv_q8,
+    "conv_q8_winograd": conv_q8_winograd,
     "depthwise_q8": depthwise_q8,
     "conv_f32": conv_f32,
     "depthwise_f32": depthwise_f32,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/carver.h"
+
 namespace edgekit {
 namespace {
 
@@ -24,8 +26,6 @@ int64_t new_bytes_of_row(const ConvQ8Source& s) {
   return std::min(s.row_bytes(), height * width * s.channels);
 }
 
-constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 // What one worker keeps.
 struct BlockScratch {
   ConvQ8Rows rows;
@@ -36,24 +36,6 @@ struct BlockScratch {
   int64_t* packed_offsets;
   int32_t* bias;  // of a panel that is not full, and its scale
   float* scale;
-};
-
-// Hands out parts of scratch memory, or with a null base counts how much they need.
-class Carver {
- public:
-  explicit Carver(std::byte* base) : base_(base) {}
-
-  template <typename T>
-  T* take(int64_t count) {
-    const size_t begin = used_;
-    used_ += align_up(static_cast<size_t>(count) * sizeof(T));
-    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + begin);
-  }
-  size_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  size_t used_ = 0;
 };
 
 BlockScratch carve(const ConvQ8Plan& plan, Carver& carver) {

@@ -1,0 +1,193 @@
+// 6 tiles x 16 columns by vpmaddwd on pairs of channels: 12 sums, 2 vectors of weights, a pair of v and a product fill
+// the 16 registers. Transforms take 16 channels, and 16 columns, at a time.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "kernels/gemm/finish_rows_avx2.h"
+#include "kernels/gemm/sweep_rows.h"
+#include "kernels/winograd/winograd_q8.h"
+
+namespace edgekit::avx2 {
+namespace {
+
+inline __m256i shifted(__m256i v, int count) { return _mm256_slli_epi16(v, count); }
+
+// B d, one line of it: 16 bits each.
+inline __attribute__((always_inline)) void transform_line(const __m256i (&d)[6], __m256i (&v)[6]) {
+  const __m256i even = _mm256_sub_epi16(d[4], d[2]);
+  const __m256i odd = _mm256_slli_epi16(_mm256_sub_epi16(d[3], d[1]), 1);
+  const __m256i far_even = _mm256_sub_epi16(d[4], shifted(d[2], 2));
+  const __m256i far_odd = _mm256_sub_epi16(d[3], shifted(d[1], 2));
+  v[0] = _mm256_add_epi16(shifted(_mm256_sub_epi16(d[0], d[2]), 2), even);
+  v[1] = _mm256_add_epi16(far_even, far_odd);
+  v[2] = _mm256_sub_epi16(far_even, far_odd);
+  v[3] = _mm256_add_epi16(even, odd);
+  v[4] = _mm256_sub_epi16(even, odd);
+  v[5] = _mm256_sub_epi16(_mm256_sub_epi16(d[5], d[3]), shifted(odd, 1));
+}
+
+void transform(const WinogradQ8Patch& patch) noexcept {
+  __m256i half[kWinogradIn][kWinogradIn];
+  for (int64_t channel = 0; channel < patch.channels; channel += kWinogradChannels) {
+    for (int c = 0; c < kWinogradIn; ++c) {
+      __m256i d[kWinogradIn], v[kWinogradIn];
+      const uint8_t* x = patch.x + c * patch.column_step + channel;
+#pragma GCC unroll 6
+      for (int r = 0; r < kWinogradIn; ++r) {
+        d[r] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + r * patch.row_step)));
+      }
+      transform_line(d, v);
+#pragma GCC unroll 6
+      for (int r = 0; r < kWinogradIn; ++r) half[r][c] = v[r];
+    }
+    int16_t* out = patch.v + channel;
+    for (int r = 0; r < kWinogradIn; ++r) {
+      __m256i v[kWinogradIn];
+      transform_line(half[r], v);
+#pragma GCC unroll 6
+      for (int c = 0; c < kWinogradIn; ++c, out += patch.position_step) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v[c]);
+      }
+    }
+  }
+}
+
+// sum += the products of a pair in each lane. In assembly, since GCC 12 otherwise keeps some of the sums in memory.
+inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i v, __m256i u) {
+  __m256i product;
+  asm("vpmaddwd %[u], %[v], %[product]\n\t"
+      "vpaddd %[product], %[sum], %[sum]"
+      : [sum] "+x"(sum), [product] "=&x"(product)
+      : [v] "x"(v), [u] "x"(u));
+}
+
+inline __m256i pair_of(const int16_t* at) {
+  int32_t bits;
+  std::memcpy(&bits, at, sizeof(bits));
+  return _mm256_set1_epi32(bits);
+}
+
+// Tiles first to first + kTiles - 1 of one position.
+struct PositionTile {
+  const WinogradQ8Product& t;
+  const int16_t* v;
+  const int32_t* u;
+  int32_t* m;
+
+  template <int kTiles>
+  void run(int64_t first) const {
+    __m256i sums[kTiles][2];
+    const int16_t* at[kTiles];
+#pragma GCC unroll 6
+    for (int i = 0; i < kTiles; ++i) {
+      sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+      at[i] = v + (first + i) * t.tile_step;
+    }
+    const auto* weights = reinterpret_cast<const __m256i*>(u);
+#pragma GCC unroll 1
+    for (int64_t k = 0; k < t.pairs; ++k, weights += 2) {
+      const __m256i low = _mm256_loadu_si256(weights);
+      const __m256i high = _mm256_loadu_si256(weights + 1);
+#pragma GCC unroll 6
+      for (int i = 0; i < kTiles; ++i) {
+        const __m256i pair = pair_of(at[i] + 2 * k);
+        multiply_add(sums[i][0], pair, low);
+        multiply_add(sums[i][1], pair, high);
+      }
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < kTiles; ++i) {
+      auto* out = reinterpret_cast<__m256i*>(m + (first + i) * kWinogradPositions * kWinogradColumns);
+      _mm256_storeu_si256(out, sums[i][0]);
+      _mm256_storeu_si256(out + 1, sums[i][1]);
+    }
+  }
+};
+
+void multiply(const WinogradQ8Product& t) noexcept {
+  for (int p = 0; p < kWinogradPositions; ++p) {
+    const PositionTile tile{t, t.v + p * t.position_step, t.u + p * t.pairs * kWinogradColumns,
+                            t.m + p * kWinogradColumns};
+    sweep_rows<6>(tile, t.tiles);
+  }
+}
+
+// A m, one line of it.
+inline __attribute__((always_inline)) void finish_line(const __m256i (&m)[6], __m256i (&sums)[4]) {
+  const __m256i near = _mm256_add_epi32(m[1], m[2]), near_odd = _mm256_sub_epi32(m[2], m[1]);
+  const __m256i far = _mm256_add_epi32(m[3], m[4]), far_odd = _mm256_sub_epi32(m[3], m[4]);
+  sums[0] = _mm256_add_epi32(m[0], _mm256_sub_epi32(far, _mm256_slli_epi32(near, 2)));
+  sums[1] = _mm256_add_epi32(far_odd, _mm256_add_epi32(near_odd, near_odd));
+  sums[2] = _mm256_sub_epi32(far, near);
+  sums[3] = _mm256_add_epi32(_mm256_add_epi32(m[5], near_odd), _mm256_add_epi32(far_odd, far_odd));
+}
+
+// The lines of A m of one tile, in memory: 16 columns by 6.
+using HalfFinished = __m256i[kWinogradOut][kWinogradIn][2];
+
+inline __attribute__((always_inline)) void finish_columns(const int32_t* m, HalfFinished& half) {
+  constexpr int kRowStep = kWinogradIn * kWinogradColumns;
+  for (int c = 0; c < kWinogradIn; ++c) {
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      __m256i line[kWinogradIn], sums[kWinogradOut];
+#pragma GCC unroll 6
+      for (int r = 0; r < kWinogradIn; ++r) {
+        line[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(m + r * kRowStep + c * kWinogradColumns + 8 * i));
+      }
+      finish_line(line, sums);
+#pragma GCC unroll 4
+      for (int r = 0; r < kWinogradOut; ++r) half[r][c][i] = sums[r];
+    }
+  }
+}
+
+// The division, and the bias.
+inline __m256i unscaled(__m256i sum, int shift, __m256i bias) {
+  const __m256i scaled = _mm256_mullo_epi32(sum, _mm256_set1_epi32(static_cast<int32_t>(kInverseOfNine)));
+  return _mm256_add_epi32(_mm256_sra_epi32(scaled, _mm_cvtsi32_si128(shift)), bias);
+}
+
+template <Finish kFinish>
+void finish_tiles(const int32_t* m, const GemmQ8Rows& t) {
+  const FinishConstants constants(t);
+  __m256i bias[2];
+  for (int i = 0; i < 2; ++i) bias[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
+  HalfFinished half;
+  for (int64_t first = 0; first < t.rows; first += kWinogradPixels) {
+    finish_columns(m, half);
+    m += kWinogradPositions * kWinogradColumns;
+    for (int r = 0; r < kWinogradOut; ++r) {
+      __m256i sums[kWinogradOut][2];
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        __m256i line[kWinogradIn], pixels[kWinogradOut];
+#pragma GCC unroll 6
+        for (int c = 0; c < kWinogradIn; ++c) line[c] = half[r][c][i];
+        finish_line(line, pixels);
+#pragma GCC unroll 4
+        for (int c = 0; c < kWinogradOut; ++c) {
+          sums[c][i] = unscaled(pixels[c], kWinogradShifts[r] + kWinogradShifts[c], bias[i]);
+        }
+      }
+      finish_rows<kWinogradOut, 2, kFinish>(t, constants, first + r * kWinogradOut, sums);
+    }
+  }
+}
+
+void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
+  const Finish kind = t.columns == kWinogradColumns ? finish_of(t) : Finish::kAny;
+  if (kind == Finish::kPlain) return finish_tiles<Finish::kPlain>(m, t);
+  if (kind == Finish::kTable) return finish_tiles<Finish::kTable>(m, t);
+  finish_tiles<Finish::kAny>(m, t);
+}
+
+}  // namespace
+
+const WinogradQ8Kernels& winograd_q8_kernels() {
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx2", transform, multiply, finish};
+  return kKernels;
+}
+
+}  // namespace edgekit::avx2
