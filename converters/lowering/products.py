@@ -195,7 +195,7 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
         build.emit("depthwise_q8", _trimmed(operands), [to.y], words, macs=macs)
         return
     packing = build.packing
-    if packing.winograd and _is_winograd(geometry, weights.values, to.y):
+    if packing.winograd and _is_winograd(geometry, weights.values, to.y, build.isa):
         operands = [x, *map(build.constant, (pack_winograd(weights.values), bias, scale)), *fused]
         padding = {"pad_top": geometry.pad[0], "pad_left": geometry.pad[1]}
         words = {**padding, "x_zero": x.quant.zero, **tail.attributes()}
@@ -246,11 +246,11 @@ def _is_depthwise(x: View, weight: NDArray[np.generic], geometry: Geometry) -> b
     return geometry.groups == channels == weight.shape[0] and channels > 1 and weight.shape[1] == 1
 
 
-def _is_winograd(geometry: Geometry, weight: NDArray[np.int8], y: View) -> bool:
+def _is_winograd(geometry: Geometry, weight: NDArray[np.int8], y: View, isa: str) -> bool:
     """Whether conv_q8_winograd can do a dense convolution, and faster."""
     images, height, width = y.dims[:3]
     shape = (geometry.kernel, geometry.stride, geometry.dilation, geometry.groups)
-    return shape == ((3, 3), (1, 1), (1, 1), 1) and winograd_pays(weight, (images, height, width))
+    return shape == ((3, 3), (1, 1), (1, 1), 1) and winograd_pays(weight, (images, height, width), isa)
 
 
 def _macs(y: View, weight: NDArray[np.generic]) -> int:

@@ -37,6 +37,8 @@ inline constexpr int kFormOrders[kForms][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3
 inline constexpr bool kFormComplements[kForms][4] = {
     {}, {}, {}, {false, true}, {false, false, false, true}, {false, true, false, true}};
 
+inline constexpr int kFormPreference[kForms] = {0, 3, 4, 5, 1, 2};
+
 // The weights of a depth group for that form of its bytes; not all fit when it complements a -128.
 inline std::vector<int> in_form(const std::vector<int8_t>& lanes, int form) {
   std::vector<int> formed(lanes.size());
@@ -68,7 +70,7 @@ struct FormedRows {
 
 // Adds a depth group in the first form that does not saturate, or as two rows. Returns the form.
 inline int add_bounded(const std::vector<int8_t>& lanes, int group, FormedRows (&forms)[kForms]) {
-  for (int form = 0; form < kForms; ++form) {
+  for (const int form : kFormPreference) {
     const std::vector<int> row = in_form(lanes, form);
     if (!is_safe(row)) continue;
     forms[form].add(row, group);

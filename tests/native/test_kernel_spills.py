@@ -43,6 +43,7 @@ def check_window(objdump: str, build: Path, source: str, multiply: str, window: 
         ("gemm_u8s8_6x16_avx2.cc", "vpmaddwd", 12),
         ("winograd_q8_avx2.cc", "vpmaddwd", 12),
         ("gemm_u8s8_64_avx512_vnni.cc", "vpdpbusd", 24),
+        ("winograd_q8_avx512_vnni.cc", "vpdpwssd", 24),
     ],
 )
 def test_x86_products(native_build: Path, source: str, multiply: str, most: int) -> None:

@@ -11,7 +11,7 @@ from native import building
 _FAMILIES = ["conv_q8", "depthwise_q8", "elementwise_q8", "convert"]
 _FAMILIES += ["copy", "elementwise", "float_math", "gemm_f32", "pool_resize", "reduce"]
 _FAMILIES += ["winograd_q8"]
-_WITHOUT_AVX512 = {"copy", "winograd_q8"}
+_WITHOUT_AVX512 = {"copy"}
 KERNEL_TESTS = [*(f"{family}_test" for family in _FAMILIES), "skeleton_test"]
 SIMDE_TESTS = [f"{family}_simde_test" for family in _FAMILIES if family not in _WITHOUT_AVX512]
 

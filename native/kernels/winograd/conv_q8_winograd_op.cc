@@ -46,6 +46,7 @@ struct WinogradPlan {
   int64_t pairs, panels;
   int64_t block_tiles;    // transformed at a time
   int64_t position_step;  // of v
+  int64_t panel_step;     // of m
   size_t scratch_bytes;   // of one worker
 };
 
@@ -64,7 +65,7 @@ struct WinogradScratch {
 WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
   WinogradScratch s{};
   s.v = carver.take<int16_t>(kWinogradPositions * plan.position_step);
-  s.m = carver.take<int32_t>(plan.block_tiles * kWinogradPositions * kWinogradColumns);
+  s.m = carver.take<int32_t>(plan.kernels->most_panels * plan.panel_step);
   s.patch = carver.take<uint8_t>(kWinogradPositions * plan.channels);
   s.outside = carver.take<uint8_t>(plan.panels * kWinogradColumns);
   s.y = carver.take<uint8_t*>(plan.block_tiles * kWinogradPixels);
@@ -75,10 +76,10 @@ WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
 }
 
 // As many tiles as keep v and m in about half of a level-2 cache, in equal blocks of whole register tiles.
-int64_t tiles_of_block(int64_t tiles, int64_t channels) {
+int64_t tiles_of_block(int64_t tiles, int64_t channels, int64_t panels) {
   constexpr int64_t kBlockBytes = 224 * 1024;
   constexpr int64_t kStep = 6;
-  const int64_t tile_bytes = kWinogradPositions * (channels * 2 + kWinogradColumns * 4);
+  const int64_t tile_bytes = kWinogradPositions * (channels * 2 + panels * kWinogradColumns * 4);
   const int64_t most = std::clamp<int64_t>(kBlockBytes / tile_bytes / kStep, 2, 8) * kStep;
   return divided_up(tiles, divided_up(tiles, most));
 }
@@ -94,9 +95,10 @@ WinogradPlan plan_conv_q8_winograd(const OpArgs& args, Isa isa) {
   plan.channels = divided_up(x.dims[3], kWinogradChannels) * kWinogradChannels;
   plan.pairs = divided_up(x.dims[3], 2);
   plan.panels = divided_up(y.dims[3], kWinogradColumns);
-  plan.block_tiles = tiles_of_block(plan.tiles, plan.channels);
+  plan.block_tiles = tiles_of_block(plan.tiles, plan.channels, plan.kernels->most_panels);
   // An odd number of cache lines, so that the positions of a tile lie in different sets of the cache.
   plan.position_step = divided_up(plan.block_tiles * plan.channels, 64) * 64 + 32;
+  plan.panel_step = plan.block_tiles * kWinogradPositions * kWinogradColumns;
   Carver carver(nullptr);
   carve(plan, carver);
   plan.scratch_bytes = carver.used();
@@ -138,7 +140,10 @@ class Worker {
     for (int64_t first = tiles.begin; first < tiles.end; first += plan_.block_tiles) {
       const int64_t count = std::min(plan_.block_tiles, tiles.end - first);
       for (int64_t i = 0; i < count; ++i) provide_tile(first + i, i);
-      for (int64_t panel = panels.begin; panel < panels.end; ++panel) run_panel(panel, count);
+      const int most = plan_.kernels->most_panels;
+      for (int64_t panel = panels.begin; panel < panels.end; panel += most) {
+        run_panels(panel, static_cast<int>(std::min<int64_t>(most, panels.end - panel)), count);
+      }
     }
   }
 
@@ -189,9 +194,22 @@ class Worker {
     }
   }
 
-  void run_panel(int64_t panel, int64_t tiles) {
-    const int32_t* u = args_.in(1).as<const int32_t>() + panel * kWinogradPositions * plan_.pairs * kWinogradColumns;
-    plan_.kernels->multiply({scratch_.v, plan_.position_step, plan_.channels, u, plan_.pairs, scratch_.m, tiles});
+  void run_panels(int64_t panel, int count, int64_t tiles) {
+    WinogradQ8Product product{};
+    product.v = scratch_.v;
+    product.position_step = plan_.position_step;
+    product.tile_step = plan_.channels;
+    product.pairs = plan_.pairs;
+    product.u = args_.in(1).as<const int32_t>() + panel * product.u_step();
+    product.m = scratch_.m;
+    product.panel_step = plan_.panel_step;
+    product.tiles = tiles;
+    product.panels = count;
+    plan_.kernels->multiply(product);
+    for (int i = 0; i < count; ++i) finish_panel(panel + i, scratch_.m + i * plan_.panel_step, tiles);
+  }
+
+  void finish_panel(int64_t panel, const int32_t* m, int64_t tiles) {
     rows_.channel = panel * kWinogradColumns;
     rows_.columns = static_cast<int>(std::min<int64_t>(kWinogradColumns, y_.dims[3] - rows_.channel));
     rows_.rows = tiles * kWinogradPixels;
@@ -203,7 +221,7 @@ class Worker {
       rows_.bias = scratch_.bias;
       rows_.scale = scratch_.scale;
     }
-    plan_.kernels->finish(scratch_.m, rows_);
+    plan_.kernels->finish(m, rows_);
   }
 
   const TensorView& x_;

@@ -38,20 +38,25 @@ struct WinogradQ8Patch {
   int64_t position_step;
 };
 
-// Tiles times one panel of weights. Reads 2 * pairs channels of v.
+// Tiles times neighbouring panels of weights. Reads 2 * pairs channels of v.
 struct WinogradQ8Product {
   const int16_t* v;  // tile t of position p begins at v + p * position_step + t * tile_step
   int64_t position_step, tile_step;
-  const int32_t* u;  // [kWinogradPositions][pairs][kWinogradColumns]: two weights of 16 bits each
+  const int32_t* u;  // [panels][kWinogradPositions][pairs][kWinogradColumns]: two weights of 16 bits each
   int64_t pairs;
-  int32_t* m;  // [tiles][kWinogradPositions][kWinogradColumns]
+  int32_t* m;          // of each panel: [tiles][kWinogradPositions][kWinogradColumns]
+  int64_t panel_step;  // elements of m from panel to panel
   int64_t tiles;
+  int panels;  // 1 to the kernels' most_panels
+
+  int64_t u_step() const { return kWinogradPositions * pairs * kWinogradColumns; }  // from panel to panel
 };
 
 // finish: m of rows.rows / kWinogradPixels tiles to rows of y, kWinogradPixels each, row by row. Of `rows` it reads
 // what comes after the sums: bias (kWinogradColumns of it), scale, y, residual, channel, columns, requantize.
 struct WinogradQ8Kernels {
   const char* name;
+  int most_panels;  // of one multiplication
   void (*transform)(const WinogradQ8Patch& patch) noexcept;
   void (*multiply)(const WinogradQ8Product& product) noexcept;
   void (*finish)(const int32_t* m, const GemmQ8Rows& rows) noexcept;

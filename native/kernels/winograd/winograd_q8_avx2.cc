@@ -6,26 +6,24 @@
 
 #include "kernels/gemm/finish_rows_avx2.h"
 #include "kernels/gemm/sweep_rows.h"
+#include "kernels/winograd/transforms.h"
 #include "kernels/winograd/winograd_q8.h"
 
 namespace edgekit::avx2 {
 namespace {
 
-inline __m256i shifted(__m256i v, int count) { return _mm256_slli_epi16(v, count); }
-
-// B d, one line of it: 16 bits each.
-inline __attribute__((always_inline)) void transform_line(const __m256i (&d)[6], __m256i (&v)[6]) {
-  const __m256i even = _mm256_sub_epi16(d[4], d[2]);
-  const __m256i odd = _mm256_slli_epi16(_mm256_sub_epi16(d[3], d[1]), 1);
-  const __m256i far_even = _mm256_sub_epi16(d[4], shifted(d[2], 2));
-  const __m256i far_odd = _mm256_sub_epi16(d[3], shifted(d[1], 2));
-  v[0] = _mm256_add_epi16(shifted(_mm256_sub_epi16(d[0], d[2]), 2), even);
-  v[1] = _mm256_add_epi16(far_even, far_odd);
-  v[2] = _mm256_sub_epi16(far_even, far_odd);
-  v[3] = _mm256_add_epi16(even, odd);
-  v[4] = _mm256_sub_epi16(even, odd);
-  v[5] = _mm256_sub_epi16(_mm256_sub_epi16(d[5], d[3]), shifted(odd, 1));
-}
+struct Lanes16 {
+  using Vector = __m256i;
+  static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
+  static __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
+  static __m256i shl(__m256i a, int count) { return _mm256_slli_epi16(a, count); }
+};
+struct Lanes32 {
+  using Vector = __m256i;
+  static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
+  static __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi32(a, b); }
+  static __m256i shl(__m256i a, int count) { return _mm256_slli_epi32(a, count); }
+};
 
 void transform(const WinogradQ8Patch& patch) noexcept {
   __m256i half[kWinogradIn][kWinogradIn];
@@ -37,14 +35,14 @@ void transform(const WinogradQ8Patch& patch) noexcept {
       for (int r = 0; r < kWinogradIn; ++r) {
         d[r] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + r * patch.row_step)));
       }
-      transform_line(d, v);
+      transform_line<Lanes16>(d, v);
 #pragma GCC unroll 6
       for (int r = 0; r < kWinogradIn; ++r) half[r][c] = v[r];
     }
     int16_t* out = patch.v + channel;
     for (int r = 0; r < kWinogradIn; ++r) {
       __m256i v[kWinogradIn];
-      transform_line(half[r], v);
+      transform_line<Lanes16>(half[r], v);
 #pragma GCC unroll 6
       for (int c = 0; c < kWinogradIn; ++c, out += patch.position_step) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v[c]);
@@ -113,16 +111,6 @@ void multiply(const WinogradQ8Product& t) noexcept {
   }
 }
 
-// A m, one line of it.
-inline __attribute__((always_inline)) void finish_line(const __m256i (&m)[6], __m256i (&sums)[4]) {
-  const __m256i near = _mm256_add_epi32(m[1], m[2]), near_odd = _mm256_sub_epi32(m[2], m[1]);
-  const __m256i far = _mm256_add_epi32(m[3], m[4]), far_odd = _mm256_sub_epi32(m[3], m[4]);
-  sums[0] = _mm256_add_epi32(m[0], _mm256_sub_epi32(far, _mm256_slli_epi32(near, 2)));
-  sums[1] = _mm256_add_epi32(far_odd, _mm256_add_epi32(near_odd, near_odd));
-  sums[2] = _mm256_sub_epi32(far, near);
-  sums[3] = _mm256_add_epi32(_mm256_add_epi32(m[5], near_odd), _mm256_add_epi32(far_odd, far_odd));
-}
-
 // The lines of A m of one tile, in memory: 16 columns by 6.
 using HalfFinished = __m256i[kWinogradOut][kWinogradIn][2];
 
@@ -136,7 +124,7 @@ inline __attribute__((always_inline)) void finish_columns(const int32_t* m, Half
       for (int r = 0; r < kWinogradIn; ++r) {
         line[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(m + r * kRowStep + c * kWinogradColumns + 8 * i));
       }
-      finish_line(line, sums);
+      finish_line<Lanes32>(line, sums);
 #pragma GCC unroll 4
       for (int r = 0; r < kWinogradOut; ++r) half[r][c][i] = sums[r];
     }
@@ -165,7 +153,7 @@ void finish_tiles(const int32_t* m, const GemmQ8Rows& t) {
         __m256i line[kWinogradIn], pixels[kWinogradOut];
 #pragma GCC unroll 6
         for (int c = 0; c < kWinogradIn; ++c) line[c] = half[r][c][i];
-        finish_line(line, pixels);
+        finish_line<Lanes32>(line, pixels);
 #pragma GCC unroll 4
         for (int c = 0; c < kWinogradOut; ++c) {
           sums[c][i] = unscaled(pixels[c], kWinogradShifts[r] + kWinogradShifts[c], bias[i]);
@@ -186,7 +174,7 @@ void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
 }  // namespace
 
 const WinogradQ8Kernels& winograd_q8_kernels() {
-  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx2", transform, multiply, finish};
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx2", 1, transform, multiply, finish};
   return kKernels;
 }
 

@@ -92,7 +92,7 @@ void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
 }  // namespace
 
 const WinogradQ8Kernels& winograd_q8_kernels() {
-  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_scalar", transform, multiply, finish};
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_scalar", 1, transform, multiply, finish};
   return kKernels;
 }
 

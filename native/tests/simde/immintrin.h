@@ -45,6 +45,10 @@ inline simde__m512i cvtepu8_epi32(__m128i v) {
   return map<int32_t, uint8_t, simde__m512i, __m128i, 16>(v, [](uint8_t x) { return static_cast<int32_t>(x); });
 }
 
+inline simde__m512i cvtepu8_epi16(__m256i v) {
+  return map<int16_t, uint8_t, simde__m512i, __m256i, 32>(v, [](uint8_t x) { return static_cast<int16_t>(x); });
+}
+
 inline __m128i cvtepi32_epi8(simde__m512i v) {
   return map<uint8_t, int32_t, __m128i, simde__m512i, 16>(v, [](int32_t x) { return static_cast<uint8_t>(x); });
 }
@@ -76,6 +80,7 @@ inline void mask_storeu_epi8(void* to, uint64_t mask, simde__m512i v) {
 #define _mm512_cvtepi32_ps(v) ::edgekit::simde_gaps::cvtepi32_ps(v)
 #define _mm512_cvtps_epi32(v) ::edgekit::simde_gaps::cvtps_epi32(v)
 #define _mm512_cvtepu8_epi32(v) ::edgekit::simde_gaps::cvtepu8_epi32(v)
+#define _mm512_cvtepu8_epi16(v) ::edgekit::simde_gaps::cvtepu8_epi16(v)
 #define _mm512_cvtepi32_epi8(v) ::edgekit::simde_gaps::cvtepi32_epi8(v)
 #define _mm512_srai_epi32(v, count) ::edgekit::simde_gaps::srai_epi32(v, count)
 #define _mm512_maskz_loadu_epi8(mask, from) ::edgekit::simde_gaps::maskz_loadu_epi8(mask, from)

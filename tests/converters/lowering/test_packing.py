@@ -69,21 +69,21 @@ def test_small_weights_are_no_list() -> None:
     assert packed.w.shape == (1, 1, 8, 64)
 
 
-# The depths of each column whose weights are large: two of a pair are beyond the bound.
+# Columns whose weights are too large for pairs as they stand; complements come first, they cost least.
 @pytest.mark.parametrize(
-    ("large", "form"),
+    ("columns", "form"),
     [
-        ([(0, 1)], 1),
-        ([(0, 1), (0, 2)], 2),
-        ([(0, 1, 2)], 3),
-        ([(0, 2, 3)], 4),
-        ([(0, 1, 2, 3)], 5),
+        ([(100, 100, 0, 0)], 3),
+        ([(100, 100, 0, 0), (0, 0, 100, -100)], 3),
+        ([(0, 0, 100, 100)], 4),
+        ([(100, 100, 100, 100)], 5),
+        ([(100, 100, 0, 0), (100, -100, 0, 0)], 1),
+        ([(100, 100, 0, 0), (100, -100, 0, 0), (100, 0, 100, 0)], 2),
     ],
 )
-def test_another_form_saves_the_second_row(large: list[tuple[int, ...]], form: int) -> None:
+def test_another_form_saves_the_second_row(columns: list[tuple[int, ...]], form: int) -> None:
     w = np.zeros((16, 4, 1, 1), np.int8)
-    for column, depths in enumerate(large):
-        w[column, list(depths)] = 100
+    w[: len(columns), :, 0, 0] = columns
     packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
     assert packed.row_start is not None
     assert packed.row_start.tolist() == [0] * (form + 1) + [1] * (6 - form)
