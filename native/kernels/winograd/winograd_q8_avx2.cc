@@ -73,8 +73,9 @@ struct PositionTile {
   const int32_t* u;
   int32_t* m;
 
+  // A function of its own: GCC 12 spills in some of its copies otherwise.
   template <int kTiles>
-  void run(int64_t first) const {
+  __attribute__((noinline)) void run(int64_t first) const {
     __m256i sums[kTiles][2];
     const int16_t* at[kTiles];
 #pragma GCC unroll 6

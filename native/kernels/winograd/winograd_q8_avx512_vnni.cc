@@ -103,8 +103,9 @@ struct PositionTile {
   const int32_t* u;
   int32_t* m;
 
+  // A function of its own: GCC 12 spills in some of its copies otherwise.
   template <int kTiles>
-  void run(int64_t first) const {
+  __attribute__((noinline)) void run(int64_t first) const {
     __m512i sums[kTiles][kPanels];
 #pragma GCC unroll 16
     for (int i = 0; i < kTiles; ++i) {
