@@ -1,6 +1,6 @@
-"""Winograd's F(4x4, 3x3) for INT8 convolutions, exact in whole numbers: where it pays, and its weights.
+"""Winograd's F(4x4, 3x3) for INT8 convolutions, exact in whole numbers: where it pays, and how its weights lie.
 
-The formulas stand at conv_q8_winograd in program_schema.toml.
+The formulas stand in native/kernels/winograd/winograd_q8.h.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 COLUMNS = 16  # output channels of a panel
 MOST_SUM = 2**25  # sums stay below, so that the division by a power of two finds them whole
-_G = np.array([[6, 0, 0], [1, 1, 1], [1, -1, 1], [1, 2, 4], [1, -2, 4], [0, 0, 6]], np.int32)
-
-_TILE_BYTES, _DIRECT_BYTES = 72, 9  # of a pair of channels' weights
+_BLOCK_BYTES = 224 * 1024  # as the op has it
 _MARGIN = 1.15  # by which Winograd has to be cheaper
 
 
@@ -24,19 +22,19 @@ class _Costs:
 
     Attributes:
         product: A multiply-accumulate of transformed values.
+        expand: The transform of the nine weights of a pair of channels, once for each block of tiles.
         input, output: A tile's transforms of one channel.
-        byte: A byte of weights, as if none were in the level-2 cache.
     """
 
     product: float
+    expand: float
     input: float
     output: float
-    byte: float
 
 
 # Counted from the instructions of the kernels. On AVX2 they agree with what bench_q8 measures on Zen 3; on AVX-512 they
 # have not been measured. A cycle does 32 direct multiply-accumulates, 128 on AVX-512, and of 16 bits 32 and 64.
-_COSTS = {"x86_avx2": _Costs(1, 160, 430, 32 / 3), "x86_avx512_vnni": _Costs(2, 480, 1040, 16)}
+_COSTS = {"x86_avx2": _Costs(1.0, 75, 160, 430), "x86_avx512_vnni": _Costs(2.2, 200, 480, 1040)}
 
 
 def winograd_pays(weight: NDArray[np.int8], out_pixels: tuple[int, int, int], isa: str) -> bool:
@@ -54,9 +52,10 @@ def winograd_pays(weight: NDArray[np.int8], out_pixels: tuple[int, int, int], is
     images, height, width = out_pixels
     tiles = images * -(-height // 4) * -(-width // 4)
     products = out_channels * in_channels
-    winograd = products * (36 * tiles * costs.product + _TILE_BYTES * costs.byte)
+    blocks = -(-tiles * 36 * (2 * in_channels + 64) // _BLOCK_BYTES)
+    winograd = products * (36 * tiles * costs.product + blocks * costs.expand)
     winograd += tiles * (costs.input * in_channels + costs.output * out_channels)
-    direct = products * (9 * images * height * width + _DIRECT_BYTES * costs.byte)
+    direct = products * 9 * images * height * width
     return winograd * _MARGIN < direct
 
 
@@ -67,17 +66,16 @@ def _sums_fit(weight: NDArray[np.int8]) -> bool:
     return 255 * int(max(greatest)) < MOST_SUM
 
 
-def pack_winograd(weight: NDArray[np.int8]) -> NDArray[np.int32]:
-    """Transforms and packs weights.
+def pack_winograd(weight: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Packs weights for conv_q8_winograd.
 
     Args:
         weight: int8 [OC, IC, 3, 3].
 
     Returns:
-        int32 [ceil(OC / 16), 36, ceil(IC / 2), 16], two 16-bit values each.
+        int8 [ceil(OC / 16), ceil(IC / 2), 9, 32].
     """
     out_channels, in_channels = weight.shape[:2]
-    square = _G @ weight.astype(np.int32) @ _G.T
-    padded = np.pad(square, ((0, -out_channels % COLUMNS), (0, in_channels % 2), (0, 0), (0, 0)))
-    pairs = padded.reshape(-1, COLUMNS, padded.shape[1] // 2, 2, 36).transpose(0, 4, 2, 1, 3)
-    return np.ascontiguousarray(pairs.astype("<i2")).view("<i4")[..., 0]
+    padded = np.pad(weight, ((0, -out_channels % COLUMNS), (0, in_channels % 2), (0, 0), (0, 0)))
+    pairs = padded.reshape(-1, COLUMNS, padded.shape[1] // 2, 2, 9).transpose(0, 2, 4, 1, 3)
+    return np.ascontiguousarray(pairs).reshape(*pairs.shape[:3], 2 * COLUMNS)

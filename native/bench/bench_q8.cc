@@ -77,7 +77,7 @@ class LayerRun {
                                   is_list_ ? &views_[6] : nullptr,
                                   is_list_ ? &views_[7] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
-    if (!words_.empty()) {
+    if (!w_.empty()) {
       const OpArgs args{inputs, 6, outputs, 1, &winograd_};
       return best_op_ns(layer_.name, kConvQ8WinogradOp, args, options);
     }
@@ -122,9 +122,9 @@ class LayerRun {
   }
 
   void use_winograd() {
-    words_ =
+    w_ =
         test::pack_winograd(layer_.channels, layer_.out_channels, [](int, int, int, int) { return bell_weight(); });
-    views_[1] = dense(words_.data(), Dtype::kI32, {(layer_.out_channels + 15) / 16, 36, (layer_.channels + 1) / 2, 16});
+    views_[1] = dense(w_.data(), Dtype::kS8, {(layer_.out_channels + 15) / 16, (layer_.channels + 1) / 2, 9, 32});
     winograd_ = {};
     winograd_.pad_top = winograd_.pad_left = 1;
     winograd_.y_max = 255;
@@ -141,7 +141,7 @@ class LayerRun {
   TensorView views_[8];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
-  std::vector<int32_t> words_;  // weights of conv_q8_winograd; empty: by the usual op
+  std::vector<int8_t> w_;  // weights of conv_q8_winograd; empty: by the usual op
   ConvQ8WinogradAttrs winograd_{};
 };
 

@@ -86,7 +86,7 @@ struct Operands {
   std::vector<int8_t> weights;  // [output channels, depth]
   std::vector<int32_t> plain_bias;
   PackedWeights packed;
-  std::vector<int32_t> winograd;
+  std::vector<int8_t> winograd;
   std::unique_ptr<GuardedBuffer> w, row_start, row_group;
   ConvQ8Attrs attrs{};
 
@@ -250,7 +250,7 @@ TensorView weights_view(const ConvCase& c, Operands& o) {
   const PackShape shape = pack_shape(c);
   const int lanes = c.nr * c.kg;
   auto* w = o.w->as<int8_t>();
-  if (c.winograd) return dense(w, Dtype::kI32, {(c.out_channels + 15) / 16, 36, (c.channels + 1) / 2, 16});
+  if (c.winograd) return dense(w, Dtype::kS8, {(c.out_channels + 15) / 16, (c.channels + 1) / 2, 9, 32});
   if (c.depthwise) return dense(w, Dtype::kS8, {depth_of(c), c.channels});
   if (o.packed.row_group.empty()) {
     return dense(w, Dtype::kS8, {c.groups, shape.panels(), shape.depth_groups(), lanes});

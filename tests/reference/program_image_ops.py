@@ -131,15 +131,10 @@ def conv_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attr
 
 
 def from_winograd(w: Array, out_channels: int, channels: int) -> Array:
-    """Transformed weights [panels, 36, pairs, 16] -> the 3x3 weights [OC, KH, KW, IC]: what each corner and edge says.
-
-    Of the 6x6 values u = G g G', row 0 holds 6 g[0], row 5 holds 6 g[2], and rows 1 and 2 differ by 2 g[1].
-    """
-    pairs = np.stack([(w << 16) >> 16, w >> 16], -1)  # [panels, 36, pairs, 16, 2]
-    u = pairs.transpose(0, 3, 2, 4, 1).reshape(len(w) * 16, -1, 6, 6)[:out_channels, :channels]
-    lines = np.stack([u[..., 0, :] / 6, (u[..., 1, :] - u[..., 2, :]) / 2, u[..., 5, :] / 6], -2)
-    g = np.stack([lines[..., 0] / 6, (lines[..., 1] - lines[..., 2]) / 2, lines[..., 5] / 6], -1)
-    return np.rint(g).astype(np.int64).transpose(0, 2, 3, 1)
+    """Packed weights [panels, pairs, 9, 32] -> [OC, KH, KW, IC]."""
+    panels, pairs = w.shape[:2]
+    spread = w.reshape(panels, pairs, 3, 3, 16, 2).transpose(0, 4, 2, 3, 1, 5).reshape(panels * 16, 3, 3, pairs * 2)
+    return spread[:out_channels, :, :, :channels].astype(np.int64)
 
 
 def conv_q8_winograd(inputs: list[Operand | None], outputs: list[Operand | None], a: Attrs) -> None:

@@ -31,29 +31,36 @@ Status check_conv_q8_winograd(const OpArgs& args) {
   EK_RETURN_IF_ERROR(expect_dtype("x", x, Dtype::kU8));
   EK_RETURN_IF_ERROR(expect_same_dtype("x", x, "y", y));
   EK_RETURN_IF_ERROR(expect_in_range("channels", x.dims[3], 1, 1 << 16));
-  const int64_t dims[4] = {divided_up(y.dims[3], kWinogradColumns), kWinogradPositions, divided_up(x.dims[3], 2),
-                           kWinogradColumns};
-  EK_RETURN_IF_ERROR(expect_dense("w", args.in(1), Dtype::kI32, dims, 4));
+  const int64_t dims[4] = {divided_up(y.dims[3], kWinogradColumns), divided_up(x.dims[3], 2), 9, 2 * kWinogradColumns};
+  EK_RETURN_IF_ERROR(expect_dense("w", args.in(1), Dtype::kS8, dims, 4));
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, y.dims[3]));
   EK_RETURN_IF_ERROR(expect_writable("y", y));
   return check_requantize(requantize_attrs(a), requantize_operands(args));
 }
+
+constexpr int64_t kStepPairs = 32;  // of channels: a row of their u stays in level 1
 
 struct WinogradPlan {
   const WinogradQ8Kernels* kernels;
   int64_t tile_rows, tile_columns, tiles;  // of y; all images
   int64_t channels;                        // of x, in whole steps of the transform
   int64_t pairs, panels;
+  int64_t step_pairs;     // whose weights are expanded at a time
   int64_t block_tiles;    // transformed at a time
   int64_t position_step;  // of v
   int64_t panel_step;     // of m
   size_t scratch_bytes;   // of one worker
+
+  // Of u, a row of it, again an odd number of lines from column to column.
+  int64_t u_column_step() const { return (step_pairs / 2 * 2 + 1) * kWinogradColumns; }
+  int64_t u_panel_step() const { return kWinogradIn * u_column_step(); }
 };
 
 // What one worker keeps.
 struct WinogradScratch {
   int16_t* v;
   int32_t* m;
+  int32_t* u;
   uint8_t* patch;    // a tile that reaches out of the image
   uint8_t* outside;  // where pixels beyond y go, and what is read there as residual
   uint8_t** y;
@@ -66,6 +73,7 @@ WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
   WinogradScratch s{};
   s.v = carver.take<int16_t>(kWinogradPositions * plan.position_step);
   s.m = carver.take<int32_t>(plan.kernels->most_panels * plan.panel_step);
+  s.u = carver.take<int32_t>(plan.kernels->most_panels * plan.u_panel_step());
   s.patch = carver.take<uint8_t>(kWinogradPositions * plan.channels);
   s.outside = carver.take<uint8_t>(plan.panels * kWinogradColumns);
   s.y = carver.take<uint8_t*>(plan.block_tiles * kWinogradPixels);
@@ -95,6 +103,7 @@ WinogradPlan plan_conv_q8_winograd(const OpArgs& args, Isa isa) {
   plan.channels = divided_up(x.dims[3], kWinogradChannels) * kWinogradChannels;
   plan.pairs = divided_up(x.dims[3], 2);
   plan.panels = divided_up(y.dims[3], kWinogradColumns);
+  plan.step_pairs = std::min(plan.pairs, kStepPairs);
   plan.block_tiles = tiles_of_block(plan.tiles, plan.channels, plan.kernels->most_panels);
   // An odd number of cache lines, so that the positions of a tile lie in different sets of the cache.
   plan.position_step = divided_up(plan.block_tiles * plan.channels, 64) * 64 + 32;
@@ -196,16 +205,27 @@ class Worker {
 
   void run_panels(int64_t panel, int count, int64_t tiles) {
     WinogradQ8Product product{};
-    product.v = scratch_.v;
     product.position_step = plan_.position_step;
     product.tile_step = plan_.channels;
-    product.pairs = plan_.pairs;
-    product.u = args_.in(1).as<const int32_t>() + panel * product.u_step();
-    product.m = scratch_.m;
+    product.u = scratch_.u;
+    product.u_column_step = plan_.u_column_step();
+    product.u_panel_step = plan_.u_panel_step();
     product.panel_step = plan_.panel_step;
     product.tiles = tiles;
     product.panels = count;
-    plan_.kernels->multiply(product);
+    for (int64_t pair = 0; pair < plan_.pairs; pair += plan_.step_pairs) {
+      product.pairs = std::min(plan_.step_pairs, plan_.pairs - pair);
+      product.accumulate = pair > 0;
+      for (int row = 0; row < kWinogradIn; ++row) {
+        for (int i = 0; i < count; ++i) {
+          const int8_t* w = args_.in(1).as<const int8_t>() + ((panel + i) * plan_.pairs + pair) * 18 * kWinogradColumns;
+          plan_.kernels->expand({w, product.pairs, row, scratch_.u + i * product.u_panel_step, product.u_column_step});
+        }
+        product.v = scratch_.v + row * kWinogradIn * plan_.position_step + 2 * pair;
+        product.m = scratch_.m + row * kWinogradIn * kWinogradColumns;
+        plan_.kernels->multiply(product);
+      }
+    }
     for (int i = 0; i < count; ++i) finish_panel(panel + i, scratch_.m + i * plan_.panel_step, tiles);
   }
 

@@ -5,6 +5,33 @@
 
 namespace edgekit {
 
+// Row kRow of G times a column of g.
+template <typename Ops, int kRow>
+inline __attribute__((always_inline)) typename Ops::Vector combine_taps(typename Ops::Vector g0,
+                                                                        typename Ops::Vector g1,
+                                                                        typename Ops::Vector g2) {
+  if constexpr (kRow == 0) return Ops::add(Ops::shl(g0, 2), Ops::shl(g0, 1));
+  if constexpr (kRow == 1) return Ops::add(Ops::add(g0, g2), g1);
+  if constexpr (kRow == 2) return Ops::sub(Ops::add(g0, g2), g1);
+  if constexpr (kRow == 3) return Ops::add(Ops::add(g0, Ops::shl(g2, 2)), Ops::shl(g1, 1));
+  if constexpr (kRow == 4) return Ops::sub(Ops::add(g0, Ops::shl(g2, 2)), Ops::shl(g1, 1));
+  return Ops::add(Ops::shl(g2, 2), Ops::shl(g2, 1));
+}
+
+// Row kRow of G g G', of as many values as a vector holds: tap(3 * row + column) gives those of g.
+template <typename Ops, int kRow, typename Tap>
+inline __attribute__((always_inline)) void expand_row(Tap&& tap, typename Ops::Vector (&u)[6]) {
+  typename Ops::Vector g[3];
+#pragma GCC unroll 3
+  for (int c = 0; c < 3; ++c) g[c] = combine_taps<Ops, kRow>(tap(c), tap(3 + c), tap(6 + c));
+  u[0] = combine_taps<Ops, 0>(g[0], g[1], g[2]);
+  u[1] = combine_taps<Ops, 1>(g[0], g[1], g[2]);
+  u[2] = combine_taps<Ops, 2>(g[0], g[1], g[2]);
+  u[3] = combine_taps<Ops, 3>(g[0], g[1], g[2]);
+  u[4] = combine_taps<Ops, 4>(g[0], g[1], g[2]);
+  u[5] = combine_taps<Ops, 5>(g[0], g[1], g[2]);
+}
+
 // v = B d.
 template <typename Ops>
 inline __attribute__((always_inline)) void transform_line(const typename Ops::Vector (&d)[6],

@@ -25,6 +25,31 @@ struct Lanes32 {
   static __m256i shl(__m256i a, int count) { return _mm256_slli_epi32(a, count); }
 };
 
+template <int kRow>
+void expand_rows(const WinogradQ8Weights& weights) {
+  const int8_t* w = weights.w;
+  for (int64_t word = 0; word < weights.pairs * kWinogradColumns; word += 8) {
+    __m256i u[kWinogradIn];
+    expand_row<Lanes16, kRow>(
+        [w](int tap) {
+          const auto* taps = reinterpret_cast<const __m128i*>(w + tap * 2 * kWinogradColumns);
+          return _mm256_cvtepi8_epi16(_mm_loadu_si128(taps));
+        },
+        u);
+#pragma GCC unroll 6
+    for (int c = 0; c < kWinogradIn; ++c) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(weights.u + c * weights.column_step + word), u[c]);
+    }
+    w += word % kWinogradColumns == 0 ? 16 : 16 * kWinogradColumns + 16;  // the other eight columns, the next pair
+  }
+}
+
+void expand(const WinogradQ8Weights& weights) noexcept {
+  constexpr void (*kRows[kWinogradIn])(const WinogradQ8Weights&) = {expand_rows<0>, expand_rows<1>, expand_rows<2>,
+                                                                    expand_rows<3>, expand_rows<4>, expand_rows<5>};
+  kRows[weights.row](weights);
+}
+
 void transform(const WinogradQ8Patch& patch) noexcept {
   __m256i half[kWinogradIn][kWinogradIn];
   for (int64_t channel = 0; channel < patch.channels; channel += kWinogradChannels) {
@@ -80,7 +105,12 @@ struct PositionTile {
     const int16_t* at[kTiles];
 #pragma GCC unroll 6
     for (int i = 0; i < kTiles; ++i) {
-      sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+      const int32_t* from = m + (first + i) * kWinogradPositions * kWinogradColumns;
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        sums[i][half] = t.accumulate ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 8 * half))
+                                     : _mm256_setzero_si256();
+      }
       at[i] = v + (first + i) * t.tile_step;
     }
     const auto* weights = reinterpret_cast<const __m256i*>(u);
@@ -105,10 +135,9 @@ struct PositionTile {
 };
 
 void multiply(const WinogradQ8Product& t) noexcept {
-  for (int p = 0; p < kWinogradPositions; ++p) {
-    const PositionTile tile{t, t.v + p * t.position_step, t.u + p * t.pairs * kWinogradColumns,
-                            t.m + p * kWinogradColumns};
-    sweep_rows<6>(tile, t.tiles);
+  for (int c = 0; c < kWinogradIn; ++c) {
+    sweep_rows<6>(PositionTile{t, t.v + c * t.position_step, t.u + c * t.u_column_step, t.m + c * kWinogradColumns},
+                  t.tiles);
   }
 }
 
@@ -175,7 +204,7 @@ void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
 }  // namespace
 
 const WinogradQ8Kernels& winograd_q8_kernels() {
-  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx2", 1, transform, multiply, finish};
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx2", 1, expand, transform, multiply, finish};
   return kKernels;
 }
 

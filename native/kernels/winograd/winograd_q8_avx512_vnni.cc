@@ -41,6 +41,29 @@ struct Lanes32 {
   static __m512i shl(__m512i a, unsigned count) { return _mm512_slli_epi32(a, count); }
 };
 
+template <int kRow>
+void expand_rows(const WinogradQ8Weights& weights) {
+  const int8_t* w = weights.w;
+  for (int64_t word = 0; word < weights.pairs * kWinogradColumns; word += kWinogradColumns) {
+    __m512i u[kWinogradIn];
+    expand_row<Lanes16, kRow>(
+        [w](int tap) {
+          const auto* taps = reinterpret_cast<const __m256i*>(w + tap * 2 * kWinogradColumns);
+          return _mm512_cvtepi8_epi16(_mm256_loadu_si256(taps));
+        },
+        u);
+#pragma GCC unroll 6
+    for (int c = 0; c < kWinogradIn; ++c) _mm512_storeu_si512(weights.u + c * weights.column_step + word, u[c]);
+    w += 18 * kWinogradColumns;
+  }
+}
+
+void expand(const WinogradQ8Weights& weights) noexcept {
+  constexpr void (*kRows[kWinogradIn])(const WinogradQ8Weights&) = {expand_rows<0>, expand_rows<1>, expand_rows<2>,
+                                                                    expand_rows<3>, expand_rows<4>, expand_rows<5>};
+  kRows[weights.row](weights);
+}
+
 // Channels from first on, as many as Ops has lanes.
 template <typename Ops>
 inline __attribute__((always_inline)) void transform_channels(const WinogradQ8Patch& patch, int64_t first) {
@@ -110,7 +133,10 @@ struct PositionTile {
 #pragma GCC unroll 16
     for (int i = 0; i < kTiles; ++i) {
 #pragma GCC unroll 4
-      for (int panel = 0; panel < kPanels; ++panel) sums[i][panel] = _mm512_setzero_si512();
+      for (int panel = 0; panel < kPanels; ++panel) {
+        const int32_t* from = m + panel * t.panel_step + (first + i) * kWinogradPositions * kWinogradColumns;
+        sums[i][panel] = t.accumulate ? _mm512_loadu_si512(from) : _mm512_setzero_si512();
+      }
     }
     const int16_t* row = v + first * t.tile_step;
     const int32_t* weights = u;
@@ -118,7 +144,8 @@ struct PositionTile {
     for (int64_t k = 0; k < t.pairs; ++k, row += 2, weights += kWinogradColumns) {
       __m512i columns[kPanels];
 #pragma GCC unroll 4
-      for (int panel = 0; panel < kPanels; ++panel) columns[panel] = _mm512_loadu_si512(weights + panel * t.u_step());
+      for (int panel = 0; panel < kPanels; ++panel)
+        columns[panel] = _mm512_loadu_si512(weights + panel * t.u_panel_step);
 #pragma GCC unroll 16
       for (int i = 0; i < kTiles; ++i) {
         const __m512i pair = pair_of(row + i * t.tile_step);
@@ -139,9 +166,9 @@ struct PositionTile {
 
 template <int kPanels>
 void multiply_panels(const WinogradQ8Product& t) {
-  for (int p = 0; p < kWinogradPositions; ++p) {
-    const PositionTile<kPanels> tile{t, t.v + p * t.position_step, t.u + p * t.pairs * kWinogradColumns,
-                                     t.m + p * kWinogradColumns};
+  for (int c = 0; c < kWinogradIn; ++c) {
+    const PositionTile<kPanels> tile{t, t.v + c * t.position_step, t.u + c * t.u_column_step,
+                                     t.m + c * kWinogradColumns};
     sweep_rows<kMostTiles<kPanels>>(tile, t.tiles);
   }
 }
@@ -204,7 +231,7 @@ void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
 }  // namespace
 
 const WinogradQ8Kernels& winograd_q8_kernels() {
-  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx512_vnni", 4, transform, multiply, finish};
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_avx512_vnni", 4, expand, transform, multiply, finish};
   return kKernels;
 }
 

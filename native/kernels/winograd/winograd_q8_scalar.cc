@@ -27,6 +27,28 @@ void apply(const int32_t (&rows)[kOut][kWinogradIn], const uint32_t (&square)[kW
   }
 }
 
+constexpr int32_t kWeights[kWinogradIn][3] = {{6, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
+
+// One value of u of the channel whose taps lie at w, two columns of bytes apart.
+int32_t expanded(const int8_t* w, int row, int column) {
+  int32_t sum = 0;
+  for (int tap = 0; tap < 9; ++tap) {
+    sum += kWeights[row][tap / 3] * kWeights[column][tap % 3] * w[tap * 2 * kWinogradColumns];
+  }
+  return sum;
+}
+
+void expand(const WinogradQ8Weights& weights) noexcept {
+  for (int column = 0; column < kWinogradIn; ++column) {
+    for (int64_t word = 0; word < weights.pairs * kWinogradColumns; ++word) {
+      const int8_t* w = weights.w + word / kWinogradColumns * 18 * kWinogradColumns + word % kWinogradColumns * 2;
+      const auto low = static_cast<uint16_t>(expanded(w, weights.row, column));
+      const auto high = static_cast<uint32_t>(expanded(w + 1, weights.row, column)) << 16;
+      weights.u[column * weights.column_step + word] = static_cast<int32_t>(low | high);
+    }
+  }
+}
+
 void transform(const WinogradQ8Patch& patch) noexcept {
   uint32_t d[kWinogradIn][kWinogradIn], v[kWinogradIn][kWinogradIn];
   for (int64_t channel = 0; channel < patch.channels; ++channel) {
@@ -45,13 +67,13 @@ uint32_t low_half(int32_t pair) { return static_cast<uint32_t>(static_cast<int16
 uint32_t high_half(int32_t pair) { return static_cast<uint32_t>(pair >> 16); }
 
 void multiply(const WinogradQ8Product& t) noexcept {
-  int32_t* m = t.m;
   for (int64_t tile = 0; tile < t.tiles; ++tile) {
-    for (int p = 0; p < kWinogradPositions; ++p, m += kWinogradColumns) {
-      const int16_t* v = t.v + p * t.position_step + tile * t.tile_step;
+    for (int c = 0; c < kWinogradIn; ++c) {
+      const int16_t* v = t.v + c * t.position_step + tile * t.tile_step;
+      int32_t* m = t.m + (tile * kWinogradPositions + c) * kWinogradColumns;
       for (int column = 0; column < kWinogradColumns; ++column) {
-        const int32_t* u = t.u + p * t.pairs * kWinogradColumns + column;
-        uint32_t sum = 0;
+        const int32_t* u = t.u + c * t.u_column_step + column;
+        uint32_t sum = t.accumulate ? static_cast<uint32_t>(m[column]) : 0;
         for (int64_t k = 0; k < t.pairs; ++k) {
           const int32_t pair = u[k * kWinogradColumns];
           sum +=
@@ -92,7 +114,7 @@ void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
 }  // namespace
 
 const WinogradQ8Kernels& winograd_q8_kernels() {
-  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_scalar", 1, transform, multiply, finish};
+  static constexpr WinogradQ8Kernels kKernels{"winograd_u8s8_4x4_scalar", 1, expand, transform, multiply, finish};
   return kKernels;
 }
 

@@ -18,16 +18,16 @@ def test_weights_come_back(out_channels: int, in_channels: int) -> None:
     rng = np.random.default_rng(out_channels)
     weight = rng.integers(-128, 128, (out_channels, in_channels, 3, 3)).astype(np.int8)
     packed = pack_winograd(weight)
-    assert packed.dtype == np.int32
-    assert packed.shape == (-(-out_channels // 16), 36, -(-in_channels // 2), 16)
+    assert packed.dtype == np.int8
+    assert packed.shape == (-(-out_channels // 16), -(-in_channels // 2), 9, 32)
     got = from_winograd(packed, out_channels, in_channels)
     np.testing.assert_array_equal(got.transpose(0, 3, 1, 2), weight)
 
 
 def test_missing_channels_are_zero() -> None:
     packed = pack_winograd(np.full((3, 3, 3, 3), -128, np.int8))
-    assert not packed[..., 3:].any()
-    assert not (packed[:, :, 1] >> 16).any()
+    assert not packed[..., 6:].any()
+    assert not packed[:, 1, :, 1::2].any()
 
 
 def bell(out_channels: int, in_channels: int, deviation: float = 40.0) -> np.ndarray:
@@ -38,7 +38,7 @@ def bell(out_channels: int, in_channels: int, deviation: float = 40.0) -> np.nda
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
     ("channels", "size", "pays"),
-    [(64, 56, True), (128, 28, True), (512, 7, False), (3, 224, False), (64, 1, False)],
+    [(64, 56, True), (128, 28, True), (3, 224, False), (64, 1, False), (512, 2, False)],
 )
 def test_where_it_pays(channels: int, size: int, pays: bool, isa: str) -> None:
     assert winograd_pays(bell(channels, channels), (1, size, size), isa) is pays
