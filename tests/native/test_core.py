@@ -13,6 +13,7 @@ from native import building
 
 CORE_TESTS = [
     "checksum_test",
+    "cpu_features_test",
     "cpu_topology_test",
     "session_test",
     "thread_pool_test",

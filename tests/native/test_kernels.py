@@ -23,7 +23,7 @@ def test_kernels_of_this_machine(native_build: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIMDE_TESTS)
-def test_avx512_kernels_as_portable_code(native_build: Path, name: str) -> None:
+def test_vnni_kernels_as_portable_code(native_build: Path, name: str) -> None:
     if not building.has_target(native_build, name):
         pytest.skip("SIMDe is not installed (libsimde-dev)")
     building.build(native_build, SIMDE_TESTS)
