@@ -34,6 +34,7 @@ const std::vector<IsaNeeds>& isa_needs() {
        {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}},
       {Isa::kArmNeon, "arm", {"asimd"}},
       {Isa::kArmNeonDotprod, "arm", {"asimd", "asimddp"}},
+      {Isa::kArmNeonI8mm, "arm", {"asimd", "asimddp", "i8mm"}},
   };
   return needs;
 }

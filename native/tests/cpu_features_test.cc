@@ -114,6 +114,8 @@ EK_TEST(what_an_instruction_set_includes) {
   EK_CHECK(!isa_includes(Isa::kX86Avx512Vnni, Isa::kX86AvxVnni));  // Zen 4, Ice Lake: an illegal instruction there
   EK_CHECK(!isa_includes(Isa::kX86Avx2, Isa::kX86AvxVnni));
   EK_CHECK(isa_includes(Isa::kArmNeonDotprod, Isa::kArmNeon) && !isa_includes(Isa::kArmNeon, Isa::kArmNeonDotprod));
+  EK_CHECK(isa_includes(Isa::kArmNeonI8mm, Isa::kArmNeonDotprod) &&
+           !isa_includes(Isa::kArmNeonDotprod, Isa::kArmNeonI8mm));
   EK_CHECK(!isa_includes(Isa::kX86Avx512Vnni, Isa::kArmNeon) && !isa_includes(Isa::kArmNeonDotprod, Isa::kX86Avx2));
   for (const Isa isa : isas_ascending()) {
     EK_CHECK_MSG(isa_includes(isa, isa) && isa_includes(isa, Isa::kScalar), name_of(isa));
@@ -175,6 +177,16 @@ EK_TEST(avx_vnni_has_products_and_square_windows_and_else_what_avx2_has) {
   EK_CHECK(select_depthwise_q8(Isa::kX86AvxVnni, Dtype::kU8, window).isa == Isa::kX86Avx2);
   EK_CHECK(select_convert(Isa::kX86AvxVnni).isa == Isa::kX86Avx2);
   EK_CHECK(select_roofline(Isa::kX86AvxVnni).isa == Isa::kX86AvxVnni);
+}
+#elif defined(__aarch64__)
+EK_TEST(i8mm_has_products_and_else_what_dot_products_have) {
+  ConvWindow window{};
+  window.kernel_h = window.kernel_w = 3;
+  window.stride_h = window.stride_w = window.dilation_h = window.dilation_w = 1;
+  EK_CHECK(select_gemm_q8(Isa::kArmNeonI8mm, Dtype::kS8, 8, 8).isa == Isa::kArmNeonI8mm);
+  EK_CHECK(select_depthwise_q8(Isa::kArmNeonI8mm, Dtype::kS8, window).isa == Isa::kArmNeonDotprod);
+  EK_CHECK(select_convert(Isa::kArmNeonI8mm).isa == Isa::kArmNeon);
+  EK_CHECK(select_roofline(Isa::kArmNeonI8mm).isa == Isa::kArmNeonI8mm);
 }
 #endif
 

@@ -86,6 +86,8 @@ def test_every_isa_can_be_forced_or_names_what_is_missing(monkeypatch: pytest.Mo
         ({"avx2", "fma", "f16c", "bmi2", "avx_vnni"}, "x86_avx_vnni"),
         ({"fma", "f16c", "bmi2", "avx_vnni"}, "scalar"),
         ({"avx2", "fma", "f16c", "bmi2"}, "x86_avx2"),
+        ({"asimd", "asimddp", "i8mm", "sve"}, "arm_neon_i8mm"),
+        ({"asimd", "i8mm"}, "arm_neon"),
         ({"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}, "x86_avx2"),
     ],
 )

@@ -55,7 +55,11 @@ def test_x86_products(native_build: Path, source: str, multiply: str, most: int)
 
 @pytest.mark.parametrize(
     ("source", "multiply", "most"),
-    [("gemm_s8s8_4x8_neon.cc", "sadalp", 8), ("gemm_s8s8_8x8_neon_dotprod.cc", "sdot", 64)],
+    [
+        ("gemm_s8s8_4x8_neon.cc", "sadalp", 8),
+        ("gemm_s8s8_8x8_neon_dotprod.cc", "sdot", 64),
+        ("gemm_s8s8_8x8_neon_i8mm.cc", "smmla", 32),
+    ],
 )
 def test_arm_products(native_build_arm64: Path, source: str, multiply: str, most: int) -> None:
     check("aarch64-linux-gnu-objdump", native_build_arm64, source, multiply, most, ARM_SPILL)

@@ -23,13 +23,14 @@ EXPECTED_ISA = {
     "intel-n100": "x86_avx_vnni",
     "rk3588": "arm_neon_dotprod",
     "coral-edgetpu": "arm_neon",
-    "snapdragon-8gen2": "arm_neon_dotprod",
+    "snapdragon-8gen2": "arm_neon_i8mm",
     "qcm6490": "arm_neon_dotprod",
     "generic-x86-avx512-vnni": "x86_avx512_vnni",
     "generic-x86-avx-vnni": "x86_avx_vnni",
     "generic-x86-avx2": "x86_avx2",
     "generic-arm64": "arm_neon",
     "generic-arm64-dotprod": "arm_neon_dotprod",
+    "generic-arm64-i8mm": "arm_neon_i8mm",
 }
 
 
