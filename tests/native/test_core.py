@@ -12,6 +12,7 @@ from edgekit.package.reader import open_package
 from native import building
 
 CORE_TESTS = [
+    "avx_vnni_test",
     "checksum_test",
     "cpu_features_test",
     "cpu_topology_test",
