@@ -74,7 +74,12 @@ def test_arm_programs_under_qemu(tmp_path: Path) -> None:
         command = [qemu, "-cpu", cpu, tool, tmp_path / "program.ekn", *options]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    for cpu, isa in (("cortex-a72", "arm_neon"), ("cortex-a76", "arm_neon_dotprod"), ("cortex-a76", "scalar"), ("max", "arm_neon_i8mm")):
+    for cpu, isa in (
+        ("cortex-a72", "arm_neon"),
+        ("cortex-a76", "arm_neon_dotprod"),
+        ("cortex-a76", "scalar"),
+        ("max", "arm_neon_i8mm"),
+    ):
         done = run(cpu, isa)
         assert done.returncode == 0, done.stderr
         report = json.loads(done.stdout)

@@ -104,7 +104,7 @@ def test_a_profile_of_ones_own_goes_first(tmp_path):
     own = tmp_path / "edgekit" / "devices"
     own.mkdir(parents=True)
     (own / "my-box.toml").write_text('extends = "intel-n100"\nid = "my-box"\nname = "The box in the hall"')
-    assert "my-box" in list_profiles() and load_profile("my-box").isa == "x86_avx2"
+    assert "my-box" in list_profiles() and load_profile("my-box").isa == "x86_avx_vnni"
     assert load_profile(own / "my-box.toml") == load_profile("my-box")
 
 

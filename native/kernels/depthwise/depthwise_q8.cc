@@ -27,7 +27,8 @@ bool depthwise_q8_suits(const DepthwiseQ8Kernel& kernel, const ConvWindow& w) {
 const DepthwiseQ8Kernel& select_depthwise_q8(Isa isa, Dtype activations, const ConvWindow& window) {
   const DepthwiseQ8Kernel* chosen = nullptr;
   for (const DepthwiseQ8Kernel& kernel : kKernels) {
-    if (kernel.activations != activations || !isa_includes(isa, kernel.isa) || !depthwise_q8_suits(kernel, window)) continue;
+    if (kernel.activations != activations || !isa_includes(isa, kernel.isa) || !depthwise_q8_suits(kernel, window))
+      continue;
     if (chosen == nullptr || kernel.isa != chosen->isa) chosen = &kernel;
   }
   return *chosen;
