@@ -9,7 +9,9 @@ _REQUIRED: dict[str, frozenset[str]] = {
     "x86_avx512_vnni": frozenset(
         {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
     ),
+    "x86_avx_vnni": frozenset({"avx2", "fma", "f16c", "bmi2", "avx_vnni"}),
     "x86_avx2": frozenset({"avx2", "fma", "f16c", "bmi2"}),
+    "arm_neon_i8mm": frozenset({"asimd", "asimddp", "i8mm"}),
     "arm_neon_dotprod": frozenset({"asimd", "asimddp"}),
     "arm_neon": frozenset({"asimd"}),
     "scalar": frozenset(),

@@ -20,13 +20,14 @@ from pathlib import Path
 
 from hot_loops import HotLoop, compiled, hot_loops
 
-CORES = ("cortex-a55", "cortex-a72", "cortex-a76", "cortex-a510", "neoverse-n1")
-WITHOUT_DOT_PRODUCTS = ("cortex-a72",)
+CORES = ("cortex-a55", "cortex-a72", "cortex-a76", "cortex-a510", "neoverse-n1", "neoverse-n2")
+WITHOUT = {"sdot": ("cortex-a72",), "smmla": ("cortex-a55", "cortex-a72", "cortex-a76", "neoverse-n1")}
 OBJDUMP = "aarch64-linux-gnu-objdump"
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- mca_report: begin -->", "<!-- mca_report: end -->"
 ITERATIONS = 200
 INDEPENDENT = {
+    "smmla": "smmla v{}.4s, v30.16b, v31.16b",
     "sdot": "sdot v{}.4s, v30.16b, v31.16b",
     "smull": "smull v{}.8h, v30.8b, v31.8b",
     "fmla": "fmla v{}.4s, v30.4s, v31.4s",
@@ -70,6 +71,7 @@ def _depthwise(suffix: str, multiply: str, lanes: int) -> list[Kernel]:
 
 
 KERNELS = (
+    Kernel("product, neon_i8mm", "gemm_s8s8_8x8_neon_i8mm.cc", "smmla", 32),
     Kernel("product, neon_dotprod", "gemm_s8s8_8x8_neon_dotprod.cc", "sdot", 16),
     *_depthwise("neon_dotprod", "sdot", 16),
     Kernel("product, neon", "gemm_s8s8_4x8_neon.cc", "smull", 8),
@@ -144,7 +146,7 @@ def table(mca: str, build: Path) -> str:
 
 
 def _cell(mca: str, core: str, kernel: Kernel, build: Path) -> str:
-    if kernel.multiply == "sdot" and core in WITHOUT_DOT_PRODUCTS:
+    if core in WITHOUT.get(kernel.multiply, ()):
         return "-"
     got, limit = rate(mca, core, kernel, build)
     return f"{got:.1f} / {limit:.1f}"

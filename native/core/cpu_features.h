@@ -21,6 +21,16 @@ bool cpu_has(const char* feature);
 // The best instruction set that this CPU runs.
 Isa best_isa();
 
+// Whether every CPU that runs kernels of `isa` runs those of `other` too: it needs no feature beyond.
+bool isa_includes(Isa isa, Isa other);
+
+// Whether someone who limits this process to `active` leaves it `wanted`: nothing preferred to it, nor of another
+// architecture. The CPU need not have it: no AVX-512 implies AVX-VNNI.
+bool isa_allows(Isa active, Isa wanted);
+
+// Every instruction set, within an architecture the preferred ones last.
+std::vector<Isa> isas_ascending();
+
 // Isa by its name in program_schema.toml; kInvalidInput with the known names for any other.
 Result<Isa> parse_isa(const std::string& name);
 

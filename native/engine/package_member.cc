@@ -118,13 +118,12 @@ bool has_other_parts(const Zip& zip, const std::string& program) {
 Result<MemberRange> choose(const Zip& zip, Isa active) {
   std::string found;
   Status problem;
-  for (int i = 0; i < kIsaCount; ++i) {
-    const Isa isa = static_cast<Isa>(i);
+  for (const Isa isa : isas_ascending()) {
     const std::string name = std::string(kFolder) + name_of(isa) + std::string(kProgram);
     if (zip.entries().count(name) == 0) continue;
     const Result<Isa> kernels = kernel_isa(isa, active);
     if (kernels.is_ok()) {
-      found = name;  // a later one of the same architecture is better
+      found = name;  // a later one of the same architecture is preferred
     } else {
       problem = kernels.status();
     }

@@ -1,11 +1,11 @@
 // How a family's kernels.inc becomes its dispatch table. Each line EK_KERNELS(kIsa, space) names an instruction set and
-// the namespace edgekit::<space> that defines the family's `kernels()` for it, in ascending order.
+// the namespace edgekit::<space> that defines the family's `kernels()` for it, the preferred ones last.
 #ifndef EDGEKIT_KERNELS_VARIANT_H_
 #define EDGEKIT_KERNELS_VARIANT_H_
 
 #include <cstddef>
 
-#include "program_schema.h"
+#include "core/cpu_features.h"
 
 namespace edgekit {
 
@@ -17,13 +17,12 @@ struct Variant {
   const Table& (*kernels)();
 };
 
-// The best row for `isa`: the last whose instruction set is not above it. Isa values ascend within an architecture, a
-// build holds rows of one architecture only, and row 0 is always scalar.
+// The best row for `isa`: the last that every CPU with it runs. Row 0 is always scalar.
 template <typename Table, size_t count>
 const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
   const Variant<Table>* best = &rows[0];
   for (const Variant<Table>& row : rows) {
-    if (row.isa <= isa) best = &row;
+    if (isa_includes(isa, row.isa)) best = &row;
   }
   return best->kernels();
 }

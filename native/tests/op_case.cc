@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "core/cpu_features.h"
 #include "core/float_mode.h"
 #include "tests/check.h"
 #include "tests/q8_isa.h"
@@ -186,7 +187,7 @@ struct Way {
 
 std::vector<Way> all_ways() {
   std::vector<Way> ways;
-  for (const Isa isa : {Isa::kScalar, Isa::kX86Avx2, Isa::kX86Avx512Vnni, Isa::kArmNeon, Isa::kArmNeonDotprod}) {
+  for (const Isa isa : isas_ascending()) {
     if (!can_run(isa)) continue;
     for (const Layout layout : {Layout::kDense, Layout::kPadded, Layout::kReversed, Layout::kPermuted}) {
       const int threads = layout == Layout::kPadded ? 2 : layout == Layout::kReversed ? 5 : 1;

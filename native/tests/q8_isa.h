@@ -18,7 +18,8 @@ struct Packing {
 
 inline bool can_run(Isa isa) {
 #if defined(EDGEKIT_SIMDE)
-  if (isa == Isa::kX86Avx512Vnni) return true;  // this build has portable code in its place
+  // This build has portable code in their place.
+  if (isa == Isa::kX86AvxVnni || isa == Isa::kX86Avx512Vnni) return true;
 #endif
   return check_isa_supported(isa).is_ok();
 }

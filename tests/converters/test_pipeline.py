@@ -103,11 +103,14 @@ def test_native_package_runs_as_verified(options, samples, precision):
         assert sqnr_of(model.run(feeds)["logits"], native) > (20 if precision == "int8" else 90)
 
 
-def test_a_program_for_an_arm_board_equals_the_hosts(options):
-    result = convert(options(engines=("native",), device="raspberry-pi-5"))
-    assert result.manifest.variants[0].isa == "arm_neon_dotprod"
+@pytest.mark.parametrize(
+    ("device", "isa"), [("raspberry-pi-5", "arm_neon_dotprod"), ("snapdragon-8gen2", "arm_neon_i8mm")]
+)
+def test_a_program_for_an_arm_board_equals_the_hosts(options, device, isa):
+    result = convert(options(engines=("native",), device=device))
+    assert result.manifest.variants[0].isa == isa
     assert result.report.figures["foreign_program_sqnr_db"] == CAP_DB
-    assert result.report.engines[0].measured_on != "arm_neon_dotprod"
+    assert result.report.engines[0].measured_on != isa
 
 
 def test_buckets_share_one_package(options, tmp_path):

@@ -26,7 +26,7 @@ def test_features_agree_with_the_kernel() -> None:
     features = _native.cpu_features()
     assert set(features) <= known
     assert list(features) == sorted(features)
-    for name in ("avx2", "fma", "avx512f", "avx512_vnni", "asimd", "asimddp"):
+    for name in ("avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "asimd", "asimddp"):
         assert (name in _native.cpu_features()) == (name in known), name
 
 
@@ -62,6 +62,42 @@ def test_forced_isa_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDGEKIT_ISA", missing)
     with pytest.raises(IsaError, match="EDGEKIT_ISA: needs"):
         _native.Program.from_bytes(inverter(5))
+
+
+def test_every_isa_can_be_forced_or_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = []
+    for name in _NAMES:
+        monkeypatch.setenv("EDGEKIT_ISA", "")
+        problem = _native.isa_problem(name)
+        monkeypatch.setenv("EDGEKIT_ISA", name)
+        if problem is None:
+            assert _native.active_isa() == name
+            assert _native.Program.from_bytes(inverter(5, isa=name)).kernel_isa == name
+            continue
+        lacking.append(name)
+        with pytest.raises(IsaError, match=f"EDGEKIT_ISA: needs {name}, but this"):
+            _native.active_isa()
+    assert lacking  # no CPU is of both architectures
+
+
+@pytest.mark.parametrize(
+    ("features", "isa"),
+    [
+        ({"avx2", "fma", "f16c", "bmi2", "avx_vnni"}, "x86_avx_vnni"),
+        ({"fma", "f16c", "bmi2", "avx_vnni"}, "scalar"),
+        ({"avx2", "fma", "f16c", "bmi2"}, "x86_avx2"),
+        ({"asimd", "asimddp", "i8mm", "sve"}, "arm_neon_i8mm"),
+        ({"asimd", "i8mm"}, "arm_neon"),
+        ({"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl"}, "x86_avx2"),
+    ],
+)
+def test_isa_by_features(features: set[str], isa: str) -> None:
+    assert native_isa(features) == isa
+
+
+def test_both_kinds_of_vnni_prefer_avx512() -> None:
+    both = {"avx2", "fma", "f16c", "bmi2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}
+    assert native_isa(both) == native_isa(both | {"avx_vnni"}) == "x86_avx512_vnni"
 
 
 def test_affinity_limits_the_cores() -> None:

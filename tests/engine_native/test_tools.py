@@ -74,13 +74,19 @@ def test_arm_programs_under_qemu(tmp_path: Path) -> None:
         command = [qemu, "-cpu", cpu, tool, tmp_path / "program.ekn", *options]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    for cpu, isa in (("cortex-a72", "arm_neon"), ("cortex-a76", "arm_neon_dotprod"), ("cortex-a76", "scalar")):
+    for cpu, isa in (
+        ("cortex-a72", "arm_neon"),
+        ("cortex-a76", "arm_neon_dotprod"),
+        ("cortex-a76", "scalar"),
+        ("max", "arm_neon_i8mm"),
+    ):
         done = run(cpu, isa)
         assert done.returncode == 0, done.stderr
         report = json.loads(done.stdout)
         assert report["kernels"] == isa
         result = np.fromfile(report["outputs"][0]["file"], np.uint8).reshape(2, 77)
         np.testing.assert_array_equal(result, inverted(x))
-    refused = run("cortex-a72", "arm_neon_dotprod")
-    assert refused.returncode == 4
-    assert "asimddp" in refused.stderr
+    for cpu, isa, missing in (("cortex-a72", "arm_neon_dotprod", "asimddp"), ("cortex-a76", "arm_neon_i8mm", "i8mm")):
+        refused = run(cpu, isa)
+        assert refused.returncode == 4
+        assert f"lacks {missing}" in refused.stderr

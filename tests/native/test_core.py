@@ -12,7 +12,9 @@ from edgekit.package.reader import open_package
 from native import building
 
 CORE_TESTS = [
+    "avx_vnni_test",
     "checksum_test",
+    "cpu_features_test",
     "cpu_topology_test",
     "session_test",
     "thread_pool_test",

@@ -42,6 +42,7 @@ def check_window(objdump: str, build: Path, source: str, multiply: str, window: 
     [
         ("gemm_u8s8_6x16_avx2.cc", "vpmaddwd", 12),
         ("winograd_q8_avx2.cc", "vpmaddwd", 12),
+        ("gemm_u8s8_6x16_avx_vnni.cc", "vpdpbusd", 12),
         ("gemm_u8s8_64_avx512_vnni.cc", "vpdpbusd", 24),
         ("winograd_q8_avx512_vnni.cc", "vpdpwssd", 24),
     ],
@@ -54,17 +55,22 @@ def test_x86_products(native_build: Path, source: str, multiply: str, most: int)
 
 @pytest.mark.parametrize(
     ("source", "multiply", "most"),
-    [("gemm_s8s8_4x8_neon.cc", "sadalp", 8), ("gemm_s8s8_8x8_neon_dotprod.cc", "sdot", 64)],
+    [
+        ("gemm_s8s8_4x8_neon.cc", "sadalp", 8),
+        ("gemm_s8s8_8x8_neon_dotprod.cc", "sdot", 64),
+        ("gemm_s8s8_8x8_neon_i8mm.cc", "smmla", 32),
+    ],
 )
 def test_arm_products(native_build_arm64: Path, source: str, multiply: str, most: int) -> None:
     check("aarch64-linux-gnu-objdump", native_build_arm64, source, multiply, most, ARM_SPILL)
 
 
-# Of the AVX2 kernels only 3x3 fits the 16 registers.
+# Of the AVX2 and AVX-VNNI kernels only 3x3 fits the 16 registers.
 @pytest.mark.parametrize(
     ("source", "multiply", "window"),
     [
         *[("depthwise_u8s8_square_8c_avx2.cc", "vpmaddwd", window) for window in ("3, 1", "3, 2")],
+        *[("depthwise_u8s8_square_8c_avx_vnni.cc", "vpdpbusd", window) for window in ("3, 1", "3, 2")],
         *[
             ("depthwise_u8s8_square_64c_avx512_vnni.cc", "vpdpbusd", f"{vectors}, {window}")
             for vectors in (4, 2, 1)

@@ -23,16 +23,19 @@ def test_kernels_of_this_machine(native_build: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIMDE_TESTS)
-def test_avx512_kernels_as_portable_code(native_build: Path, name: str) -> None:
+def test_vnni_kernels_as_portable_code(native_build: Path, name: str) -> None:
     if not building.has_target(native_build, name):
         pytest.skip("SIMDe is not installed (libsimde-dev)")
     building.build(native_build, SIMDE_TESTS)
     assert "0 failures" in building.run_test(native_build, name)
 
 
-# cortex-a72 has no dot products and raises SIGILL on them; cortex-a76 has them, max has everything.
-@pytest.mark.parametrize("name", KERNEL_TESTS)
-@pytest.mark.parametrize("cpu", ["cortex-a72", "cortex-a76", pytest.param("max", marks=pytest.mark.nightly)])
+# cortex-a72 has no dot products and raises SIGILL on them; cortex-a76 has them, max has everything, i8mm too.
+_ON_ARM = [(cpu, name, ()) for cpu in ("cortex-a72", "cortex-a76") for name in KERNEL_TESTS]
+_ON_ARM += [("max", name, () if name == "conv_q8_test" else (pytest.mark.nightly,)) for name in KERNEL_TESTS]
+
+
+@pytest.mark.parametrize(("cpu", "name"), [pytest.param(cpu, name, marks=marks) for cpu, name, marks in _ON_ARM])
 def test_arm_kernels(native_build_arm64: Path, cpu: str, name: str) -> None:
     building.build(native_build_arm64, KERNEL_TESTS)
     assert "0 failures" in building.run_test(native_build_arm64, name, [building.QEMU, "-cpu", cpu])

@@ -20,15 +20,17 @@ EXPECTED_ISA = {
     "raspberry-pi-4": "arm_neon",
     "raspberry-pi-5": "arm_neon_dotprod",
     "jetson-orin-nano": "arm_neon_dotprod",
-    "intel-n100": "x86_avx2",
+    "intel-n100": "x86_avx_vnni",
     "rk3588": "arm_neon_dotprod",
     "coral-edgetpu": "arm_neon",
-    "snapdragon-8gen2": "arm_neon_dotprod",
+    "snapdragon-8gen2": "arm_neon_i8mm",
     "qcm6490": "arm_neon_dotprod",
     "generic-x86-avx512-vnni": "x86_avx512_vnni",
+    "generic-x86-avx-vnni": "x86_avx_vnni",
     "generic-x86-avx2": "x86_avx2",
     "generic-arm64": "arm_neon",
     "generic-arm64-dotprod": "arm_neon_dotprod",
+    "generic-arm64-i8mm": "arm_neon_i8mm",
 }
 
 
@@ -102,7 +104,7 @@ def test_a_profile_of_ones_own_goes_first(tmp_path):
     own = tmp_path / "edgekit" / "devices"
     own.mkdir(parents=True)
     (own / "my-box.toml").write_text('extends = "intel-n100"\nid = "my-box"\nname = "The box in the hall"')
-    assert "my-box" in list_profiles() and load_profile("my-box").isa == "x86_avx2"
+    assert "my-box" in list_profiles() and load_profile("my-box").isa == "x86_avx_vnni"
     assert load_profile(own / "my-box.toml") == load_profile("my-box")
 
 

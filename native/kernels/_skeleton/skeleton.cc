@@ -1,6 +1,8 @@
 // Dispatch: the manifest as a table.
 #include "kernels/_skeleton/skeleton.h"
 
+#include "core/cpu_features.h"
+
 namespace edgekit {
 namespace {
 
@@ -17,7 +19,7 @@ SkeletonKernels skeleton_kernels() { return {kKernels, kKernels + sizeof(kKernel
 const SkeletonKernel& select_skeleton(Isa isa) {
   const SkeletonKernel* chosen = kKernels;
   for (const SkeletonKernel& kernel : kKernels) {
-    if (kernel.isa <= isa) chosen = &kernel;
+    if (isa_includes(isa, kernel.isa)) chosen = &kernel;
   }
   return *chosen;
 }

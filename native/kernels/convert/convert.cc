@@ -1,5 +1,7 @@
 #include "kernels/convert/convert.h"
 
+#include "core/cpu_features.h"
+
 namespace edgekit {
 namespace {
 
@@ -17,7 +19,7 @@ ConvertTable convert_kernels() { return {kKernels, kKernels + sizeof(kKernels) /
 const ConvertKernels& select_convert(Isa isa) {
   const ConvertKernels* chosen = kKernels;
   for (const ConvertKernels& kernels : kKernels) {
-    if (kernels.isa <= isa) chosen = &kernels;
+    if (isa_includes(isa, kernels.isa)) chosen = &kernels;
   }
   return *chosen;
 }

@@ -1,5 +1,7 @@
 #include "kernels/depthwise/depthwise_q8.h"
 
+#include "core/cpu_features.h"
+
 namespace edgekit {
 namespace {
 
@@ -21,12 +23,13 @@ bool depthwise_q8_suits(const DepthwiseQ8Kernel& kernel, const ConvWindow& w) {
          w.stride_w == kernel.stride && w.dilation_h == 1 && w.dilation_w == 1;
 }
 
-// The first of the highest instruction set that is not above `isa`; within one build they ascend.
+// Of the last instruction set that every CPU with `isa` has, the first.
 const DepthwiseQ8Kernel& select_depthwise_q8(Isa isa, Dtype activations, const ConvWindow& window) {
   const DepthwiseQ8Kernel* chosen = nullptr;
   for (const DepthwiseQ8Kernel& kernel : kKernels) {
-    if (kernel.activations != activations || kernel.isa > isa || !depthwise_q8_suits(kernel, window)) continue;
-    if (chosen == nullptr || kernel.isa > chosen->isa) chosen = &kernel;
+    if (kernel.activations != activations || !isa_includes(isa, kernel.isa) || !depthwise_q8_suits(kernel, window))
+      continue;
+    if (chosen == nullptr || kernel.isa != chosen->isa) chosen = &kernel;
   }
   return *chosen;
 }

@@ -1,8 +1,8 @@
-// What the AVX2 depthwise kernels share: a unit of 8 channels, one i32 sum each in a register, and its way to y. Only
-// for *_avx2.cc.
+// What the AVX2 and AVX-VNNI depthwise kernels share: a unit of 8 channels, one i32 sum each in a register, and its way
+// to y. Only for *_avx2.cc and *_avx_vnni.cc, each with its own.
 //
-// Two pixels' bytes of the 8 channels become (tap, tap') pairs of i16, which vpmaddwd multiplies by pairs of weights
-// and adds, exactly.
+// With AVX2: // Two pixels' bytes of the 8 channels become (tap, tap') pairs of i16, which vpmaddwd multiplies by pairs
+// of weights and adds, exactly.
 #ifndef EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_
 #define EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_
 
@@ -12,6 +12,7 @@
 #include "kernels/requantize/requantize_avx2.h"
 
 namespace edgekit::avx2 {
+namespace {
 
 inline constexpr int kUnitChannels = 8;
 
@@ -19,10 +20,18 @@ inline constexpr int kUnitChannels = 8;
 struct PackedUnit {
   int32_t bias[8];
   float scale[8];
-  int16_t pairs[];  // 16 for each pair of taps
+  int8_t w[];  // 32 bytes for each pair (AVX2: of i16) or quad of taps (AVX-VNNI: of s8)
 };
 
-inline size_t packed_unit_bytes(size_t pairs) { return (sizeof(PackedUnit) + pairs * 32 + 63) / 64 * 64; }
+inline size_t packed_unit_bytes(size_t vectors) { return (sizeof(PackedUnit) + vectors * 32 + 63) / 64 * 64; }
+
+// Bias and scale of channels [first, first + n).
+inline void pack_columns(const DepthwiseQ8Weights& w, int32_t first, int32_t n, PackedUnit& unit) {
+  for (int32_t c = 0; c < kUnitChannels; ++c) {
+    unit.bias[c] = c < n ? w.bias[first + c] : 0;
+    unit.scale[c] = c < n ? w.scale[first + c] : 0.0f;
+  }
+}
 
 // A tap that does not exist: weight 0.
 inline constexpr int32_t kNoTap = -1;
@@ -32,12 +41,8 @@ class UnitPacker {
  public:
   // Channels [first, first + n) of w; taps are ky * kernel_w + kx.
   UnitPacker(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed)
-      : w_(w), first_(first), n_(n), next_(static_cast<PackedUnit*>(packed)->pairs) {
-    auto& unit = *static_cast<PackedUnit*>(packed);
-    for (int32_t c = 0; c < kUnitChannels; ++c) {
-      unit.bias[c] = c < n ? w.bias[first + c] : 0;
-      unit.scale[c] = c < n ? w.scale[first + c] : 0.0f;
-    }
+      : w_(w), first_(first), n_(n), next_(reinterpret_cast<int16_t*>(static_cast<PackedUnit*>(packed)->w)) {
+    pack_columns(w, first, n, *static_cast<PackedUnit*>(packed));
   }
   void add(int32_t tap, int32_t other) {
     for (int32_t c = 0; c < kUnitChannels; ++c) {
@@ -70,7 +75,7 @@ inline __attribute__((always_inline)) __m256i start_sum(const PackedUnit& unit) 
 }
 
 inline __attribute__((always_inline)) __m256i pair_weights(const PackedUnit& unit, int64_t pair) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(unit.pairs) + pair);
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(unit.w) + pair);
 }
 
 inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i taps, __m256i weights) {
@@ -183,6 +188,7 @@ class UnitEpilogue {
   const __m256i zero_, least_, most_;
 };
 
+}  // namespace
 }  // namespace edgekit::avx2
 
 #endif  // EDGEKIT_KERNELS_DEPTHWISE_UNIT_AVX2_H_

@@ -1,5 +1,7 @@
 #include "kernels/elementwise_q8/elementwise_q8.h"
 
+#include "core/cpu_features.h"
+
 namespace edgekit {
 namespace {
 
@@ -17,7 +19,7 @@ ElementwiseQ8Table elementwise_q8_kernels() { return {kKernels, kKernels + sizeo
 const ElementwiseQ8Kernels& select_elementwise_q8(Isa isa) {
   const ElementwiseQ8Kernels* chosen = kKernels;
   for (const ElementwiseQ8Kernels& kernels : kKernels) {
-    if (kernels.isa <= isa) chosen = &kernels;
+    if (isa_includes(isa, kernels.isa)) chosen = &kernels;
   }
   return *chosen;
 }

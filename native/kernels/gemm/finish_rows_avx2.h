@@ -1,4 +1,5 @@
-// From the sums of a tile of 16 columns to rows of y. Only for *_avx2.cc files.
+// From the sums of a tile of 16 columns to rows of y. Only for *_avx2.cc and
+// *_avx_vnni.cc files, each with its own.
 #ifndef EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX2_H_
 #define EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX2_H_
 
@@ -6,6 +7,7 @@
 #include "kernels/requantize/requantize_avx2.h"
 
 namespace edgekit::avx2 {
+namespace {
 
 // What a kernel's call has in common for all rows, in vectors.
 struct FinishConstants {
@@ -80,7 +82,7 @@ inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, cons
   if (kFinish == Finish::kTable || (kFinish == Finish::kAny && t.requantize->lut != nullptr)) {
     look_up_each(bytes, t.requantize->lut_steps);
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const __m256i both = bytes[r / kStep];
     const bool upper = r % kStep * kVectors >= 2;
@@ -89,6 +91,7 @@ inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, cons
   }
 }
 
+}  // namespace
 }  // namespace edgekit::avx2
 
 #endif  // EDGEKIT_KERNELS_GEMM_FINISH_ROWS_AVX2_H_

@@ -1,5 +1,5 @@
 // Requantization of u8 outputs in AVX2 registers: two groups of 16 columns at a time ("pair": two output pixels). Only
-// for *_avx2.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
+// for *_avx2.cc and *_avx_vnni.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
 #ifndef EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 #define EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 
@@ -9,7 +9,9 @@
 
 #include "kernels/requantize/requantize_q8.h"
 
+// In an unnamed namespace: compiled for either, and each keeps its own.
 namespace edgekit::avx2 {
+namespace {
 
 // Sums of 16 columns: columns 0-7 and 8-15.
 struct Sums16 {
@@ -125,6 +127,7 @@ inline void finish_16(__m128i bytes, const Target16& target, int first, int coun
   }
 }
 
+}  // namespace
 }  // namespace edgekit::avx2
 
 #endif  // EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_

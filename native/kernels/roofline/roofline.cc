@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/aligned_buffer.h"
+#include "core/cpu_features.h"
 #include "core/thread_pool.h"
 
 namespace edgekit {
@@ -41,7 +42,7 @@ RooflineTable roofline_kernels() { return {kKernels, kKernels + sizeof(kKernels)
 const RooflineKernels& select_roofline(Isa isa) {
   const RooflineKernels* chosen = kKernels;
   for (const RooflineKernels& kernels : kKernels) {
-    if (kernels.isa <= isa) chosen = &kernels;
+    if (isa_includes(isa, kernels.isa)) chosen = &kernels;
   }
   return *chosen;
 }

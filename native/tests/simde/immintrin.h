@@ -1,5 +1,5 @@
-// Stands in for <immintrin.h> where *_avx512_vnni.cc files are compiled for a test on a CPU without AVX-512: SIMDe's
-// portable code under the names of the intrinsics, and the few that SIMDe (0.7) lacks, written as plain loops.
+// Stands in for <immintrin.h> where *_vnni.cc files are compiled for a test on a CPU without their instructions:
+// SIMDe's portable code under the names of the intrinsics, and the few that SIMDe (0.7) lacks, written as plain loops.
 #ifndef EDGEKIT_TESTS_SIMDE_IMMINTRIN_H_
 #define EDGEKIT_TESTS_SIMDE_IMMINTRIN_H_
 

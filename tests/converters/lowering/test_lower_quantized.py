@@ -14,7 +14,7 @@ from reference.onnx_cases import GraphBuilder, lowered, onnxruntime_outputs, opc
 
 from edgekit.package.program_codec import read_program
 
-ISAS = ("x86_avx2", "arm_neon_dotprod")
+ISAS = ("x86_avx2", "x86_avx_vnni", "arm_neon_dotprod", "arm_neon_i8mm")
 pytestmark = pytest.mark.parametrize("isa", ISAS)
 
 
