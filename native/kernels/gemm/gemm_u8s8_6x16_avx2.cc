@@ -29,17 +29,14 @@ inline __m256i four_bytes(const uint8_t* at) {
   return _mm256_set1_epi32(bits);
 }
 
-// How a kind of forms changes four bytes; `with`: a dword in all lanes. In assembly, since GCC 12 otherwise reads `with`
-// from memory each time, beside the weights.
+// How a kind of forms changes four bytes; `with`: a dword in all lanes.
 struct Plain {
   static __m256i change(__m256i four, __m256i) { return four; }
 };
 struct Ordered {
-  static __m256i change(__m256i four, __m256i with) {
-    asm("vpshufb %[with], %[four], %[four]" : [four] "+x"(four) : [with] "x"(with));
-    return four;
-  }
+  static __m256i change(__m256i four, __m256i with) { return _mm256_shuffle_epi8(four, with); }
 };
+// In assembly, since GCC 12 otherwise reads `with` from memory each time, beside the weights.
 struct Complemented {
   static __m256i change(__m256i four, __m256i with) {
     asm("vpxor %[with], %[four], %[four]" : [four] "+x"(four) : [with] "x"(with));
