@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,25 @@ def test_avx512_kernels_as_portable_code(native_build: Path, name: str) -> None:
         pytest.skip("SIMDe is not installed (libsimde-dev)")
     building.build(native_build, SIMDE_TESTS)
     assert "0 failures" in building.run_test(native_build, name)
+
+
+# Every small shape, stride, pad and gap between the cells of a grid, of which the tests above take a sample.
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["conv_q8_test", "depthwise_q8_test", "conv_q8_simde_test", "depthwise_q8_simde_test"])
+def test_every_small_shape(native_build: Path, name: str) -> None:
+    if not building.has_target(native_build, name):
+        pytest.skip("SIMDe is not installed (libsimde-dev)")
+    building.build(native_build, [name])
+    assert "0 failures" in building.run_test(native_build, name, environment={"EDGEKIT_EXHAUSTIVE": "1"})
+
+
+# qemu's most capable x86 CPU has AVX2 and no AVX-512: what this machine's CPU lets pass by chance shows there.
+@pytest.mark.parametrize("name", KERNEL_TESTS)
+def test_kernels_on_an_emulated_x86_cpu(native_build: Path, name: str) -> None:
+    if platform.machine() != "x86_64" or shutil.which(building.QEMU_X86) is None:
+        pytest.skip(f"needs an x86-64 build and {building.QEMU_X86}")
+    building.build(native_build, KERNEL_TESTS)
+    assert "0 failures" in building.run_test(native_build, name, [building.QEMU_X86, "-cpu", "max"])
 
 
 # cortex-a72 has no dot products and raises SIGILL on them; cortex-a76 has them, max has everything.
