@@ -20,12 +20,17 @@ struct Variant {
 // The best row for `isa`: the last whose instruction set is not above it. Isa values ascend within an architecture, a
 // build holds rows of one architecture only, and row 0 is always scalar.
 template <typename Table, size_t count>
-const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
+const Variant<Table>& best_variant(const Variant<Table> (&rows)[count], Isa isa) {
   const Variant<Table>* best = &rows[0];
   for (const Variant<Table>& row : rows) {
     if (row.isa <= isa) best = &row;
   }
-  return best->kernels();
+  return *best;
+}
+
+template <typename Table, size_t count>
+const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
+  return best_variant(rows, isa).kernels();
 }
 
 }  // namespace edgekit
