@@ -306,7 +306,7 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
   OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 8, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : c.winograd ? kConvQ8WinogradOp : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
-  const int ways = op.ways == nullptr ? 1 : op.ways(args, c.threads, isa);
+  const int ways = op.ways(args, c.threads, isa);
   if (!is_default && ways > 1) args.way = 1 + static_cast<int>(c.seed % static_cast<uint64_t>(ways - 1));
   return run_op(op, args, isa, c.threads);
 }
