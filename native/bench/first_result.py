@@ -8,7 +8,6 @@ import, of the load, of the first run, of both together, and of the peak of resi
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -22,28 +21,22 @@ import numpy as np
 OF_ONE_PROCESS = "--of-one-process"  # what the children are called with: engine, file, threads
 
 
-def noise(shape: tuple[int, ...], dtype: str) -> Any:
-    """An input: never zeros, since some kernels are faster on zeros."""
-    random = np.random.default_rng(0)
-    if np.dtype(dtype).kind == "f":
-        return random.random(shape, np.float32).astype(dtype)
-    limits = np.iinfo(dtype)
-    return random.integers(limits.min, limits.max, shape, dtype)
+Inputs = dict[str, tuple[tuple[int, ...], str]]  # shape and dtype by name
+Run = Callable[[dict[str, Any]], object]
 
 
 def import_edgekit() -> Any:
-    """The packages' loader."""
+    """The package with its loader, which comes when it is asked for."""
     import edgekit
 
-    edgekit.load  # noqa: B018 - imported when it is asked for
+    edgekit.load  # noqa: B018
     return edgekit
 
 
-def load_edgekit(edgekit: Any, file: str, threads: int) -> Callable[[], object]:
+def load_edgekit(edgekit: Any, file: str, threads: int) -> tuple[Inputs, Run]:
     """As applications load, without the run that warms up: the first result is what is timed."""
     model = edgekit.load(file, engine="native", threads=threads, warm_up=False)
-    feeds = {spec.name: noise(spec.shape, spec.dtype) for spec in model.inputs}
-    return lambda: model.run(feeds)
+    return {spec.name: (spec.shape, spec.dtype) for spec in model.inputs}, model.run
 
 
 def import_onnxruntime() -> Any:
@@ -53,13 +46,13 @@ def import_onnxruntime() -> Any:
     return onnxruntime
 
 
-def load_onnxruntime(onnxruntime: Any, file: str, threads: int) -> Callable[[], object]:
+def load_onnxruntime(onnxruntime: Any, file: str, threads: int) -> tuple[Inputs, Run]:
     """A session of the CPU provider."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    feeds = {each.name: noise(tuple(each.shape), "float32") for each in session.get_inputs()}
-    return lambda: session.run(None, feeds)
+    inputs = {each.name: (tuple(each.shape), "float32") for each in session.get_inputs()}
+    return inputs, lambda feeds: session.run(None, feeds)
 
 
 def import_openvino() -> Any:
@@ -69,13 +62,12 @@ def import_openvino() -> Any:
     return openvino
 
 
-def load_openvino(openvino: Any, file: str, threads: int) -> Callable[[], object]:
+def load_openvino(openvino: Any, file: str, threads: int) -> tuple[Inputs, Run]:
     """A model compiled for latency on the CPU, in one stream."""
     config = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1, "INFERENCE_NUM_THREADS": threads}
     request = openvino.Core().compile_model(file, "CPU", config).create_infer_request()
-    shape = tuple(request.model_inputs[0].shape)
-    request.set_input_tensor(0, openvino.Tensor(noise(shape, "float32")))
-    return request.infer
+    inputs = {port.any_name: (tuple(port.shape), "float32") for port in request.model_inputs}
+    return inputs, request.infer
 
 
 def import_litert() -> Any:
@@ -85,13 +77,18 @@ def import_litert() -> Any:
     return Interpreter
 
 
-def load_litert(interpreter_class: Any, file: str, threads: int) -> Callable[[], object]:
+def load_litert(interpreter_class: Any, file: str, threads: int) -> tuple[Inputs, Run]:
     """An interpreter with XNNPACK."""
     interpreter = interpreter_class(file, num_threads=threads)
     interpreter.allocate_tensors()
-    first = interpreter.get_input_details()[0]
-    interpreter.set_tensor(first["index"], noise(tuple(first["shape"]), np.dtype(first["dtype"]).name))
-    return lambda: interpreter.invoke()
+    details = {each["name"]: each for each in interpreter.get_input_details()}
+
+    def run(feeds: dict[str, Any]) -> None:
+        for name, values in feeds.items():
+            interpreter.set_tensor(details[name]["index"], values)
+        interpreter.invoke()
+
+    return {name: (tuple(each["shape"]), np.dtype(each["dtype"]).name) for name, each in details.items()}, run
 
 
 ENGINES = {
@@ -102,25 +99,35 @@ ENGINES = {
 }
 
 
+def noise(inputs: Inputs) -> dict[str, Any]:
+    """Values for all inputs: never zeros, since some kernels are faster on zeros."""
+    random = np.random.default_rng(0)
+    feeds: dict[str, Any] = {}
+    for name, (shape, dtype) in inputs.items():
+        is_float = np.dtype(dtype).kind == "f"
+        feeds[name] = (random.random(shape) if is_float else random.integers(-100, 101, shape)).astype(dtype)
+    return feeds
+
+
 def of_one_process(engine: str, file: str, threads: int) -> dict[str, float]:
-    """Imports, loads, runs once."""
+    """Imports, loads, runs once. Inputs are made in between, which counts for none of these."""
     import_engine, load = ENGINES[engine]
-    times = [time.perf_counter()]
+    start = time.perf_counter()
     library = import_engine()
-    times.append(time.perf_counter())
-    run = load(library, file, threads)
-    times.append(time.perf_counter())
-    run()
-    times.append(time.perf_counter())
-    import_ms, load_ms, run_ms = ((end - begin) * 1e3 for begin, end in itertools.pairwise(times))
+    imported = time.perf_counter()
+    inputs, run = load(library, file, threads)
+    loaded = time.perf_counter()
+    feeds = noise(inputs)
+    ready = time.perf_counter()
+    run(feeds)
+    end = time.perf_counter()
     status = Path("/proc/self/status").read_text()
-    peak_kib = int(status.split("VmHWM:")[1].split()[0])
     return {
-        "import_ms": import_ms,
-        "load_ms": load_ms,
-        "run_ms": run_ms,
-        "first_result_ms": load_ms + run_ms,
-        "peak_rss_mib": peak_kib / 1024,
+        "import_ms": (imported - start) * 1e3,
+        "load_ms": (loaded - imported) * 1e3,
+        "run_ms": (end - ready) * 1e3,
+        "first_result_ms": (loaded - imported + end - ready) * 1e3,
+        "peak_rss_mib": int(status.split("VmHWM:")[1].split()[0]) / 1024,
     }
 
 
@@ -140,7 +147,9 @@ def main() -> None:
     for _ in range(args.rounds):
         for (engine, file), found in results.items():
             words = [sys.executable, __file__, OF_ONE_PROCESS, engine, file, str(args.threads)]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                parser.exit(1, f"{engine} {file}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}\n")
             found.append(json.loads(done.stdout.splitlines()[-1]))
     for (engine, file), found in results.items():
         medians = {name: round(float(np.median([each[name] for each in found])), 2) for name in found[0]}
