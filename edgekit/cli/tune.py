@@ -56,7 +56,7 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
     for bucket in found:
         _print_bucket(bucket)
     if run is not None:
-        print(f"kept in {file}, for loads with {count} threads on this device")
+        print(f"kept in {file}, for loads on this device with {count} thread{'s' * (count > 1)}")
 
 
 def _measure(opened: Package, threads: int, seconds: float) -> list[BucketTuning]:
@@ -79,6 +79,8 @@ def _measure(opened: Package, threads: int, seconds: float) -> list[BucketTuning
 
 
 def _print_bucket(found: BucketTuning) -> None:
+    from edgekit.bench.roofline import short_name
+
     head = f"bucket {found.bucket}: "
     if not found.choices:
         print(f"{head}no layer gains more than noise; nothing is kept")
@@ -88,8 +90,9 @@ def _print_bucket(found: BucketTuning) -> None:
     if not found.kept:
         print(f"{head}{figures}: {len(found.choices)} layers gain alone, the network does not; nothing is kept")
         return
-    rows = [(choice.layer, choice.kernel, choice.tasks or "by cost") for choice in found.choices]
-    print_table(f"{head}{figures}: {gain_ms / found.default_ms:.1%} less", ("layer", "kernel", "tasks"), rows)
+    rows = [(short_name(choice.layer), choice.kernel, choice.tasks or "by cost") for choice in found.choices]
+    print_table("", ("layer", "kernel", "tasks"), rows)
+    print(f"{head}{figures}: {gain_ms / found.default_ms:.1%} less")
 
 
 def _as_json(found: BucketTuning) -> dict[str, Any]:
