@@ -72,13 +72,20 @@ def this_device(package: Package) -> DeviceTuning:
     """An entry for this device and package, without runs."""
     import edgekit
     from edgekit import _native
-    from edgekit.target.machine import read_machine
-    from edgekit.target.this_machine import fingerprint
 
-    machine = read_machine()
-    features = tuple(sorted(machine.features))
-    isa = _native.active_isa()
-    return DeviceTuning(fingerprint(machine), features, isa, edgekit.__version__, package.sha256, {})
+    features, isa = tuple(sorted(_native.cpu_features())), _native.active_isa()
+    return DeviceTuning(_cores(), features, isa, edgekit.__version__, package.sha256, {})
+
+
+def _cores() -> str:
+    """How many cores of which kinds, as /proc/cpuinfo names them. Not edgekit.target, which a load need not import."""
+    kinds: dict[str, int] = {}
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", "rb") as file:  # noqa: PTH123 - pathlib costs milliseconds
+        for line in file.read().decode(errors="replace").splitlines():
+            if line.startswith(("model name", "CPU part")):
+                kind = " ".join(line.partition(":")[2].split())
+                kinds[kind] = kinds.get(kind, 0) + 1
+    return ", ".join(f"{count}x {kind}" for kind, count in sorted(kinds.items())) or f"{os.cpu_count()}x unknown"
 
 
 def stored_choices(package: Package, threads: int) -> tuple[tuple[LayerChoice, ...], str]:
