@@ -99,19 +99,31 @@ class Program:
     def ops(self, plan: int = 0) -> list[tuple[str, str, str, int, int]]:
         """Layer name, op, kernel, multiply-accumulates and least bytes moved, of each op of a plan."""
 
+    def kernels(self, plan: int = 0, threads: int = 1) -> list[list[str]]:
+        """The ways in which each op of a plan can run with that many threads, by the names of their kernels.
+
+        Results are the same in all ways; the first is what sessions do that are told nothing else.
+        """
+
 class Session:
     """One stream of inferences of a Program; serves one thread at a time."""
 
-    def __init__(self, program: Program, threads: int = 0) -> None:
+    def __init__(self, program: Program, threads: int = 0, tuning: Sequence[Sequence[tuple[int, int]]] = ()) -> None:
         """Allocates the arena.
 
         Args:
             program: Shared with other sessions.
             threads: Within an inference; 0: all usable cores.
+            tuning: By plan and op: the way it runs, an index of Program.kernels(), and the number of tasks it is cut
+                into (0: by its cost). Empty, or a plan empty: way 0 and by the cost.
 
         Raises:
             EnvironmentFaultError: Not enough memory.
+            InputError: A tuning that is not one of this program.
         """
+
+    def kernels(self, plan: int = 0) -> list[str]:
+        """Kernel of each op of a plan, in the way that it runs in this session."""
 
     def run(self, feeds: Mapping[str, NDArray[Any]], plan: int | None = None) -> dict[str, NDArray[Any]]:
         """Runs once, without the GIL.

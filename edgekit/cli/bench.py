@@ -47,7 +47,7 @@ def bench_command(
         repetitions: How often each is repeated.
         sessions: Sessions side by side for throughput; 0: one a usable core.
         bucket: Shape bucket to measure.
-        layers: Also measure every layer, with its bound: compute, memory or overhead.
+        layers: Also measure every layer: its kernel, and its bound: compute, memory or overhead.
         output: File for the results as Google Benchmark JSON.
         json: Print them as Google Benchmark JSON.
     """
@@ -130,7 +130,7 @@ def print_result(engine: str, result: BenchResult) -> None:
             f"peak memory {human_bytes(int(cold['peak_rss_bytes']))}"
         )
     if result.layers:
-        headings = ("layer", "op", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
+        headings = ("layer", "kernel", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
         print_table("", headings, layer_cells(result.layers), right=range(2, 7))
     for finding in result.findings:
         print(f"{finding.text}; try: {finding.advice}")
@@ -144,7 +144,7 @@ def layer_cells(layers: tuple[LayerBound, ...]) -> list[tuple[str, ...]]:
     return [
         (
             short_name(entry.layer.name),
-            entry.layer.op,
+            entry.layer.kernel or entry.layer.op,
             f"{entry.layer.time_us:.1f}",
             f"{entry.layer.time_us / total_us:.1%}",
             f"{entry.layer.macs / 1e6:.2f}",

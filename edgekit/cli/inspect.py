@@ -67,15 +67,19 @@ def _describe_package(package: Package, layers: bool) -> dict[str, Any]:
     for variant in manifest.variants:
         for part in variant.parts:
             if part.kind == "native":
-                described["programs"][part.member] = _describe_program(_program(package, part.member), layers)
+                described["programs"][part.member] = _describe_program(
+                    _program(package, part.member, variant.isa), layers
+                )
     return described
 
 
-def _program(package: Package, member: str) -> Program:
-    from edgekit._native import Program
+def _program(package: Package, member: str, isa: str | None) -> Program:
+    """Opens a program as it would run here, or with the scalar kernels, which run every one: any can be inspected."""
+    from edgekit._native import Program, isa_problem
 
     path, offset, size = package.file(member)
-    return Program(path, offset, size, isa="scalar")  # the scalar kernels run every program: any can be inspected
+    runs_here = isa is not None and isa_problem(isa) is None
+    return Program(path, offset, size, isa="" if runs_here else "scalar")
 
 
 def _describe_program(program: Program, layers: bool) -> dict[str, Any]:

@@ -45,6 +45,11 @@ COMMANDS = {
         "Measure latency, throughput and cold start, and say why it is not faster.",
         "edgekit bench yolov8n.ekpkg --threads 2 --scenario single-stream --scenario throughput --layers",
     ),
+    "tune": Command(
+        "edgekit.cli.tune:tune_command",
+        "Measure how each layer runs fastest on this device, and keep it beside the package.",
+        "edgekit tune yolov8n.ekpkg --threads 2",
+    ),
     "inspect": Command(
         "edgekit.cli.inspect:inspect_command",
         "Verify a package or a native program and show what it holds.",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from edgekit.engines.tuning import LayerChoice
+
     Array = NDArray[np.generic]
 else:
     Array = Any
@@ -31,11 +33,13 @@ class EngineOptions(Record):
         device: The engine's own device name: "CPU", "GPU", "NPU", "AUTO" (openvino); an execution provider
             (onnxruntime); None: the engine's default.
         settings: Further settings of the engine, by their own names.
+        tuning: Layers that the native engine is to run otherwise than by itself.
     """
 
     threads: int = 0
     device: str | None = None
     settings: Mapping[str, str | int | float | bool] = EMPTY
+    tuning: tuple[LayerChoice, ...] = ()
 
 
 class Artefact(Record):
@@ -77,7 +81,7 @@ class LayerTime(Record):
     Attributes:
         name: Layer name in the source model.
         op: Operator as the engine calls it.
-        kernel: Kernel that ran, where known.
+        kernel: Kernel that ran, where known; of the native engine by its name in native/kernels/*/kernels.inc.
         time_us: Microseconds.
         macs: Multiply-accumulates, 0 where unknown.
         bytes_moved: Least bytes of operands read and written, 0 where unknown.

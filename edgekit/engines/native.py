@@ -15,9 +15,10 @@ from edgekit.engines.artefacts import read_member_bytes
 from edgekit.engines.base import Array, Artefact, Capabilities, EngineOptions, LayerTime
 from edgekit.engines.feeds import check_feeds
 from edgekit.engines.guard import SessionGuard
+from edgekit.engines.tuning import Alternatives, LayerChoice, Plans, program_alternatives, session_tuning
 from edgekit.errors import DeviceError, EdgekitError, MissingDependencyError, PackageError
 from edgekit.package.manifest import Part, Variant
-from edgekit.records import Record
+from edgekit.records import Record, replace
 
 Values = dict[str, Array]
 
@@ -49,6 +50,10 @@ class _PartModel(Protocol):
         """Bytes of weights, 0 where unknown."""
         ...
 
+    def alternatives(self, bucket: int) -> list[Alternatives]:
+        """The ways to run each layer, in the order of profile()."""
+        ...
+
 
 class _NativePart(Record):
     """A program.ekn."""
@@ -56,12 +61,16 @@ class _NativePart(Record):
     part: Part
     program: _native.Program
     threads: int
+    tuning: Plans
 
     def create_session(self) -> _NativePartSession:
-        return _NativePartSession(self, _native.Session(self.program, self.threads))
+        return _NativePartSession(self, _native.Session(self.program, self.threads, self.tuning))
 
     def weight_bytes(self) -> int:
         return self.program.constants_bytes
+
+    def alternatives(self, bucket: int) -> list[Alternatives]:
+        return program_alternatives(self.program, self.part.member, bucket, self.threads)
 
 
 class _NativePartSession(Record):
@@ -75,9 +84,9 @@ class _NativePartSession(Record):
         feeds = {name: values[name] for name in self.model.part.inputs}
         outputs, times_ns = self.session.run_timed(feeds, bucket)
         layers = [
-            LayerTime(name, op, f"{op}/{isa}", time_ns / 1000, macs, bytes_moved)
-            for (name, op, isa, macs, bytes_moved), time_ns in zip(
-                self.model.program.ops(bucket), times_ns, strict=True
+            LayerTime(name, op, kernel, time_ns / 1000, macs, bytes_moved)
+            for (name, op, _, macs, bytes_moved), kernel, time_ns in zip(
+                self.model.program.ops(bucket), self.session.kernels(bucket), times_ns, strict=True
             )
         ]
         return outputs, layers
@@ -97,6 +106,9 @@ class _OnnxPart(Record):
 
     def weight_bytes(self) -> int:
         return 0
+
+    def alternatives(self, bucket: int) -> list[Alternatives]:
+        return [Alternatives(self.part.member, bucket, 0, self.part.member, ("onnxruntime",))]
 
     def run(self, values: Mapping[str, Array], bucket: int) -> Values:
         feeds = {name: values[name] for name in self.part.inputs}
@@ -175,7 +187,8 @@ class NativeSession:
 class NativeModel:
     """A loaded variant; its sessions share the memory-mapped weights."""
 
-    def __init__(self, artefact: Artefact, parts: list[_PartModel]) -> None:
+    def __init__(self, artefact: Artefact, parts: list[_PartModel], tuning_problem: str = "") -> None:
+        self.tuning_problem = tuning_problem  # why EngineOptions.tuning is not in use
         self.inputs = artefact.inputs
         self.outputs = artefact.outputs
         self.buckets = artefact.buckets
@@ -202,6 +215,10 @@ class NativeModel:
             if isinstance(part, _NativePart)
         )
         return {"weights": sum(part.weight_bytes() for part in self._parts), "arena": arena}
+
+    def alternatives(self, bucket: int) -> list[Alternatives]:
+        """The ways to run each layer of a shape bucket, in the order of profile()."""
+        return [each for part in self._parts for each in part.alternatives(bucket)]
 
     def close(self) -> None:
         """Frees the programs; safe to call twice."""
@@ -247,7 +264,11 @@ class NativeEngine:
             raise DeviceError("native engine has one device", got=ascii(options.device)[:60], expected="CPU")
         _check_chain(artefact)
         parts = [_load_part(artefact, part, options.threads) for part in artefact.variant.parts]
-        return NativeModel(artefact, parts)
+        try:
+            tuned = [_tuned(part, options.tuning) for part in parts]
+        except ValueError as error:
+            return NativeModel(artefact, parts, str(error))
+        return NativeModel(artefact, tuned)
 
 
 def _check_chain(artefact: Artefact) -> None:
@@ -287,7 +308,14 @@ def _load_part(artefact: Artefact, part: Part, threads: int) -> _PartModel:
             got=program.plan_count,
             expected=max(1, len(artefact.buckets)),
         )
-    return _NativePart(part, program, threads)
+    return _NativePart(part, program, threads, [])
+
+
+def _tuned(model: _PartModel, choices: tuple[LayerChoice, ...]) -> _PartModel:
+    """The part with the choices for it; raises ValueError when one does not fit."""
+    if not choices or not isinstance(model, _NativePart):
+        return model
+    return replace(model, tuning=session_tuning(model.program, model.part.member, model.threads, choices))
 
 
 def _load_onnx_part(artefact: Artefact, part: Part, threads: int) -> _OnnxPart:

@@ -26,11 +26,15 @@ class Package:
 
     Attributes:
         path: Where it lies.
+        sha256: Of its manifest, which holds those of all other members.
         manifest: What it says about itself.
     """
 
-    def __init__(self, path: str, file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember]) -> None:
+    def __init__(
+        self, path: str, sha256: str, file: BinaryIO, manifest: Manifest, members: dict[str, ArchiveMember]
+    ) -> None:
         self.path = path
+        self.sha256 = sha256
         self.manifest = manifest
         self._file = file
         self._members = members
@@ -124,7 +128,7 @@ def open_package(path: str | Path) -> Package:
     except BaseException:
         file.close()
         raise
-    return Package(where, file, manifest, members)
+    return Package(where, expected, file, manifest, members)
 
 
 def parse_manifest(data: bytes, where: object) -> Manifest:

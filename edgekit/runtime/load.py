@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from edgekit.engines.artefacts import package_artefact
 from edgekit.engines.base import CompiledModel, Engine, EngineOptions
 from edgekit.engines.registry import NEVER_AUTOMATIC, engine_names, get_engine
-from edgekit.errors import DeviceError, EnvironmentFaultError, InputError, UsageError
+from edgekit.errors import DeviceError, EnvironmentFaultError, InputError, UsageError, printable
 from edgekit.package.manifest import Variant
 from edgekit.package.reader import Package, open_package
+from edgekit.records import replace
 from edgekit.runtime.governor import default_threads
 from edgekit.runtime.model import Model
 
@@ -35,6 +36,7 @@ def load(
     variant: str | None = None,
     settings: Mapping[str, str | int | float | bool] | None = None,
     warm_up: bool = True,
+    tuning: bool = True,
 ) -> Model:
     """Loads a package.
 
@@ -47,6 +49,7 @@ def load(
         variant: Name of a variant; None: any.
         settings: Further settings of the engine, by their own names.
         warm_up: Run once before returning, so that the first call takes no longer than the others.
+        tuning: Use what `edgekit tune` stored beside the package for this device; it changes nothing but time.
 
     Returns:
         The model, ready to run.
@@ -66,7 +69,7 @@ def load(
     package = open_package(path)
     try:
         options = EngineOptions(threads or default_threads(), device, dict(settings or {}))
-        model = _compile_first(package, engine, variant, options)
+        model = _compile_first(package, engine, variant, options, tuning=tuning)
         package.check_unchanged()
     except BaseException:
         package.close()
@@ -93,14 +96,20 @@ def _check_environment() -> None:
             raise UsageError(str(error)) from error
 
 
-def _compile_first(package: Package, engine: str, variant: str | None, options: EngineOptions) -> Model:
+def _compile_first(
+    package: Package, engine: str, variant: str | None, options: EngineOptions, *, tuning: bool
+) -> Model:
     skipped: list[str] = []
     foreign = False  # a program for another CPU: that is what converting anew cures
     for candidate, runner in _candidates(package, engine, variant):
         reason = _why_not(runner, candidate, options, automatic=engine == AUTO)
         if reason is None:
             try:
-                compiled: CompiledModel = runner.compile(package_artefact(package, candidate), options)
+                compiled: CompiledModel
+                if runner.name == "native" and tuning:
+                    compiled = _compile_tuned(package, runner, candidate, options)
+                else:
+                    compiled = runner.compile(package_artefact(package, candidate), options)
             except EnvironmentFaultError as error:
                 reason = str(error)
             else:
@@ -123,6 +132,21 @@ def _compile_first(package: Package, engine: str, variant: str | None, options: 
         if foreign or not skipped
         else None,
     )
+
+
+def _compile_tuned(package: Package, runner: Engine, candidate: Variant, options: EngineOptions) -> CompiledModel:
+    """Compiles with what is stored for this device; what is of no use is passed over with a line in the log."""
+    from edgekit.runtime.tuning import stored_choices, tuning_file
+
+    choices, problem = stored_choices(package, options.threads)
+    compiled = runner.compile(package_artefact(package, candidate), replace(options, tuning=choices))
+    if unfit := getattr(compiled, "tuning_problem", ""):
+        problem = f"{tuning_file(package.path)}: {unfit}; run: edgekit tune"
+    if problem:
+        import logging  # costs milliseconds
+
+        logging.getLogger("edgekit").warning("edgekit: tuning is not used: %s", printable(problem))
+    return compiled
 
 
 def _candidates(package: Package, engine: str, variant: str | None) -> Iterator[tuple[Variant, Engine]]:

@@ -60,7 +60,7 @@ bool PySession::Port::fits(const py::array& array) const {
   return static_cast<size_t>(array.ndim()) == shape.size() && std::equal(shape.begin(), shape.end(), array.shape());
 }
 
-PySession::PySession(std::shared_ptr<const Program> program, int threads) {
+PySession::PySession(std::shared_ptr<const Program> program, int threads, Session::Tuning tuning) {
   const std::vector<Plan>& plans = program->plans();
   const auto make_ports = [](const Plan& plan, const std::vector<PlanValue>& values) {
     std::vector<Port> ports;
@@ -71,7 +71,7 @@ PySession::PySession(std::shared_ptr<const Program> program, int threads) {
     return ports;
   };
   for (const Plan& plan : plans) ports_.push_back({make_ports(plan, plan.inputs), make_ports(plan, plan.outputs)});
-  Result<std::unique_ptr<Session>> session = Session::create(std::move(program), threads);
+  Result<std::unique_ptr<Session>> session = Session::create(std::move(program), threads, std::move(tuning));
   raise_on_error(session.status());
   session_ = std::move(session.value());
 }
@@ -80,6 +80,11 @@ std::pair<py::dict, std::vector<int64_t>> PySession::run_timed(const py::dict& f
   std::vector<int64_t> times;
   py::dict outputs = run_once(feeds, plan, &times);
   return {std::move(outputs), std::move(times)};
+}
+
+std::vector<std::string> PySession::kernels(size_t plan) const {
+  if (plan >= ports_.size()) throw py::index_error("no such plan");
+  return session_->kernels(plan);
 }
 
 py::dict PySession::run_once(const py::dict& feeds, std::optional<size_t> plan, std::vector<int64_t>* times) {

@@ -22,13 +22,16 @@ pybind11::str python_name(std::string_view name);
 
 class PySession {
  public:
-  PySession(std::shared_ptr<const Program> program, int threads);
+  PySession(std::shared_ptr<const Program> program, int threads, Session::Tuning tuning = {});
 
   // Output name to a fresh array. plan: shape bucket, or the one whose input shapes the feeds have.
   pybind11::dict run(const pybind11::dict& feeds, std::optional<size_t> plan) { return run_once(feeds, plan, nullptr); }
 
   // The same, with the nanoseconds of each op.
   std::pair<pybind11::dict, std::vector<int64_t>> run_timed(const pybind11::dict& feeds, std::optional<size_t> plan);
+
+  // Kernel of each op of a plan, in the way that it runs here.
+  std::vector<std::string> kernels(size_t plan) const;
 
   // Outputs of a plan that lie in memory of another owner, at offsets; base keeps it alive.
   pybind11::dict view_outputs(size_t plan, std::byte* data, const std::vector<uint64_t>& offsets,

@@ -66,13 +66,30 @@ struct PyProgram {
   }
   py::list ops(size_t index) const {
     py::list list;
-    for (const PlanOp& op : plan(index).ops) {
-      list.append(py::make_tuple(python_name(op.name), op.def->name, name_of(program->kernel_isa()), op.record->macs,
+    const std::vector<std::vector<std::string>> kernels = this->kernels(index, 1);
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const PlanOp& op = plan(index).ops[i];
+      list.append(py::make_tuple(python_name(op.name), op.def->name, kernels[i].front(), op.record->macs,
                                  operand_bytes(plan(index), op)));
     }
     return list;
   }
+  std::vector<std::vector<std::string>> kernels(size_t index, int threads) const {
+    (void)plan(index);
+    return kernels_by_way(*program, index, threads);
+  }
 };
+
+using PyTuning = std::vector<std::vector<std::pair<int, int>>>;
+
+Session::Tuning session_tuning(const PyTuning& from) {
+  Session::Tuning tuning;
+  for (const auto& plan : from) {
+    tuning.emplace_back();
+    for (const auto& [way, tasks] : plan) tuning.back().push_back({way, tasks});
+  }
+  return tuning;
+}
 
 void register_cpu(py::module_& module) {
   module.def("cpu_features", [] { return cpu_features(); }, "Features of this CPU, named as in /proc/cpuinfo, sorted.");
@@ -125,12 +142,14 @@ void register_engine(py::module_& module) {
           "outputs",
           [](const PyProgram& self, size_t plan) { return self.values(self.plan(plan).outputs, self.plan(plan)); },
           py::arg("plan") = 0)
-      .def("ops", &PyProgram::ops, py::arg("plan") = 0);
+      .def("ops", &PyProgram::ops, py::arg("plan") = 0)
+      .def("kernels", &PyProgram::kernels, py::arg("plan") = 0, py::arg("threads") = 1);
   py::class_<PySession>(module, "Session", "One stream of inferences of a Program; serves one thread at a time.")
-      .def(py::init([](const PyProgram& program, int threads) {
-             return std::make_unique<PySession>(program.program, threads);
+      .def(py::init([](const PyProgram& program, int threads, const PyTuning& tuning) {
+             return std::make_unique<PySession>(program.program, threads, session_tuning(tuning));
            }),
-           py::arg("program"), py::arg("threads") = 0)
+           py::arg("program"), py::arg("threads") = 0, py::arg("tuning") = PyTuning())
+      .def("kernels", &PySession::kernels, py::arg("plan") = 0)
       .def("run", &PySession::run, py::arg("feeds"), py::arg("plan") = py::none())
       .def("run_timed", &PySession::run_timed, py::arg("feeds"), py::arg("plan") = py::none())
       .def_property_readonly("threads", [](const PySession& self) { return self.session().threads(); })

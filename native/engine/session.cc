@@ -13,8 +13,28 @@ namespace {
 // Kernels may read (never write) this far past the end of an arena buffer, and before its start.
 constexpr uint64_t kGuardBytes = 64;
 
-OpArgs make_args(const PlanOp& op, const TensorView* const* operands) {
-  return {operands, op.record->input_count, operands + op.record->input_count, op.record->output_count, op.attributes};
+OpArgs make_args(const PlanOp& op, const TensorView* const* operands, int way) {
+  return {operands, op.record->input_count, operands + op.record->input_count, op.record->output_count, op.attributes,
+          way};
+}
+
+// Operands as the plan has them, whatever they are bound to later.
+OpArgs plan_args(const Plan& plan, const PlanOp& op, int way, const TensorView* (&operands)[kLimitOperandsPerOp]) {
+  const int count = op.record->input_count + op.record->output_count;
+  for (int i = 0; i < count; ++i) operands[i] = op.operands[i] < 0 ? nullptr : &plan.tensors[op.operands[i]];
+  return make_args(op, operands, way);
+}
+
+int way_count(const Plan& plan, const PlanOp& op, int threads, Isa isa) {
+  if (op.def->ways == nullptr) return 1;
+  const TensorView* operands[kLimitOperandsPerOp];
+  return op.def->ways(plan_args(plan, op, 0, operands), threads, isa);
+}
+
+std::string kernel_name(const Plan& plan, const PlanOp& op, int way, Isa isa) {
+  if (op.def->kernel == nullptr) return std::string(op.def->name) + "_scalar";
+  const TensorView* operands[kLimitOperandsPerOp];
+  return op.def->kernel(plan_args(plan, op, way, operands), isa);
 }
 
 // Brackets an inference: workers may spin and denormals are flushed inside.
@@ -45,24 +65,63 @@ Session::Use::~Use() {
   if (session_ != nullptr) session_->in_use_.store(false, std::memory_order_release);
 }
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> program, int threads) {
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> program, int threads, Tuning tuning) {
   if (threads < 0) {
     return Status(StatusCode::kInvalidInput, "threads must not be negative (got " + std::to_string(threads) + ")");
   }
   std::unique_ptr<Session> session(new Session(std::move(program)));
   const int cores = ThreadPool::usable_cpus();
   session->threads_ = threads == 0 ? cores : std::min(threads, cores);
+  session->tuning_ = std::move(tuning);
+  EK_RETURN_IF_ERROR(session->check_tuning());
   EK_RETURN_IF_ERROR(session->allocate());
   session->states_.resize(session->program_->plans().size());
   EK_RETURN_IF_ERROR(session->select_plan(0));
   return Result<std::unique_ptr<Session>>(std::move(session));
 }
 
+Status Session::check_tuning() const {
+  const std::vector<Plan>& plans = program_->plans();
+  if (!tuning_.empty() && tuning_.size() != plans.size()) {
+    return {StatusCode::kInvalidInput, "tuning is of " + std::to_string(tuning_.size()) + " plans (the program has " +
+                                           std::to_string(plans.size()) + ")"};
+  }
+  for (size_t i = 0; i < tuning_.size(); ++i) {
+    if (!tuning_[i].empty() && tuning_[i].size() != plans[i].ops.size()) {
+      return {StatusCode::kInvalidInput, "tuning is of " + std::to_string(tuning_[i].size()) + " ops (plan " +
+                                             std::to_string(i) + " has " + std::to_string(plans[i].ops.size()) + ")"};
+    }
+    for (size_t op = 0; op < tuning_[i].size(); ++op) {
+      const OpTuning& tuned = tuning_[i][op];
+      const int ways = way_count(plans[i], plans[i].ops[op], threads_, program_->kernel_isa());
+      if (tuned.way < 0 || tuned.way >= ways || tuned.tasks < 0 || tuned.tasks > threads_) {
+        return {StatusCode::kInvalidInput, "layer '" + std::string(plans[i].ops[op].name) + "' can't run in way " +
+                                               std::to_string(tuned.way) + " on " + std::to_string(tuned.tasks) +
+                                               " threads"};
+      }
+    }
+  }
+  return Status::ok();
+}
+
+OpTuning Session::tuning_of(size_t plan, size_t op) const {
+  return plan < tuning_.size() && op < tuning_[plan].size() ? tuning_[plan][op] : OpTuning{};
+}
+
+std::vector<std::string> Session::kernels(size_t plan) const {
+  const Plan& p = program_->plans()[plan];
+  std::vector<std::string> names;
+  for (size_t op = 0; op < p.ops.size(); ++op) {
+    names.push_back(kernel_name(p, p.ops[op], tuning_of(plan, op).way, program_->kernel_isa()));
+  }
+  return names;
+}
+
 // One allocation serves all plans: only one of them runs at a time.
 Status Session::allocate() {
   uint64_t arena_bytes = 0, scratch_bytes = 0;
-  for (const Plan& plan : program_->plans()) {
-    arena_bytes = std::max(arena_bytes, aligned_bytes(plan.arena_bytes));
+  for (size_t plan = 0; plan < program_->plans().size(); ++plan) {
+    arena_bytes = std::max(arena_bytes, aligned_bytes(program_->plans()[plan].arena_bytes));
     scratch_bytes = std::max(scratch_bytes, scratch_need(plan));
   }
   if (scratch_bytes > kLimitArenaBytes) {
@@ -78,20 +137,21 @@ Status Session::allocate() {
   return Status::ok();
 }
 
-uint64_t Session::scratch_need(const Plan& plan) const {
+uint64_t Session::scratch_need(size_t index) const {
+  const Plan& plan = program_->plans()[index];
   uint64_t most = 0;
   const TensorView* operands[kLimitOperandsPerOp];
-  for (const PlanOp& op : plan.ops) {
+  for (size_t i = 0; i < plan.ops.size(); ++i) {
+    const PlanOp& op = plan.ops[i];
     if (op.def->scratch_bytes == nullptr) continue;
-    const int count = op.record->input_count + op.record->output_count;
-    for (int i = 0; i < count; ++i) operands[i] = op.operands[i] < 0 ? nullptr : &plan.tensors[op.operands[i]];
-    const size_t need = op.def->scratch_bytes(make_args(op, operands), threads_, program_->kernel_isa());
-    most = std::max<uint64_t>(most, need);
+    const OpArgs args = plan_args(plan, op, tuning_of(index, i).way, operands);
+    most = std::max<uint64_t>(most, op.def->scratch_bytes(args, threads_, program_->kernel_isa()));
   }
   return most;
 }
 
-std::unique_ptr<Session::PlanState> Session::make_state(const Plan& plan) const {
+std::unique_ptr<Session::PlanState> Session::make_state(size_t index) const {
+  const Plan& plan = program_->plans()[index];
   auto state = std::make_unique<PlanState>();
   state->tensors = plan.tensors;
   state->buffer_tensors.resize(plan.buffer_bytes.size());
@@ -114,7 +174,8 @@ std::unique_ptr<Session::PlanState> Session::make_state(const Plan& plan) const 
     for (int i = 0; i < op.record->input_count + op.record->output_count; ++i) {
       state->operands.push_back(op.operands[i] < 0 ? nullptr : &state->tensors[op.operands[i]]);
     }
-    state->steps.push_back({op.def, make_args(op, first), nullptr});
+    const OpTuning tuned = tuning_of(index, state->steps.size());
+    state->steps.push_back({op.def, make_args(op, first, tuned.way), nullptr, tuned.tasks});
   }
   return state;
 }
@@ -154,7 +215,7 @@ Status Session::select_plan(size_t index) {
   if (states_[index] == nullptr) {
     const std::vector<Plan>& plans = program_->plans();
     memory_.populate(plans.size() == 1 ? memory_.size_bytes() : kGuardBytes + plans[index].arena_bytes);
-    std::unique_ptr<PlanState> state = make_state(plans[index]);
+    std::unique_ptr<PlanState> state = make_state(index);
     EK_RETURN_IF_ERROR(prepare_ops(*state));
     state_bytes_ += state->op_state.size_bytes();
     states_[index] = std::move(state);
@@ -227,6 +288,8 @@ Status Session::execute(int64_t* op_times_ns) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const int64_t start = op_times_ns == nullptr ? 0 : now_ns();
     context.state = steps[i].state;
+    context.tasks = steps[i].tasks;
+    context.threads = steps[i].tasks > 0 ? steps[i].tasks : threads_;
     Status status = steps[i].def->run(steps[i].args, context);
     if (op_times_ns != nullptr) op_times_ns[i] = now_ns() - start;
     if (!status.is_ok()) {
@@ -235,6 +298,17 @@ Status Session::execute(int64_t* op_times_ns) {
     }
   }
   return Status::ok();
+}
+
+std::vector<std::vector<std::string>> kernels_by_way(const Program& program, size_t plan, int threads) {
+  const Plan& p = program.plans()[plan];
+  std::vector<std::vector<std::string>> kernels;
+  for (const PlanOp& op : p.ops) {
+    kernels.emplace_back();
+    const int ways = way_count(p, op, threads, program.kernel_isa());
+    for (int way = 0; way < ways; ++way) kernels.back().push_back(kernel_name(p, op, way, program.kernel_isa()));
+  }
+  return kernels;
 }
 
 uint64_t operand_bytes(const Plan& plan, const PlanOp& op) {

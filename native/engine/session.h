@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/aligned_buffer.h"
@@ -14,11 +15,22 @@
 
 namespace edgekit {
 
+// How one op of a plan is to run: results are the same in all ways and with any number of tasks.
+struct OpTuning {
+  int way = 0;    // OpDef::ways
+  int tasks = 0;  // RunContext::tasks
+};
+
 class Session {
  public:
+  // By plan, then by op. No plans, or a plan without ops: as it comes.
+  using Tuning = std::vector<std::vector<OpTuning>>;
+
   // Allocates the arena and selects plan 0. threads within an inference: 0 takes every usable core; more than there are
-  // count as that many. kOutOfMemory with the number of bytes when there is no memory.
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Program> program, int threads);
+  // count as that many. kOutOfMemory with the number of bytes when there is no memory, kInvalidInput for a tuning that
+  // is not one of this program.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Program> program, int threads,
+                                                 Tuning tuning = {});
 
   // Held around the calls below: one session serves one thread at a time. A second thread gets kRuntime, a forked
   // child kClosed; both at once, without waiting.
@@ -39,6 +51,8 @@ class Session {
   const Plan& plan() const { return program_->plans()[selected_]; }
   size_t selected_plan() const { return selected_; }
   int threads() const { return threads_; }
+  // Kernel of each op of a plan, in the way that it runs here.
+  std::vector<std::string> kernels(size_t plan) const;
   uint64_t memory_bytes() const { return memory_.size_bytes() + state_bytes_; }  // arena, scratch and state
 
   // Chooses the shape bucket. The first time for each, this allocates; inputs and outputs have to be bound (anew).
@@ -61,6 +75,7 @@ class Session {
     const OpDef* def;
     OpArgs args;
     const std::byte* state;
+    int tasks;
   };
   // What binding and running one plan needs; made when the plan is first selected.
   struct PlanState {
@@ -74,9 +89,11 @@ class Session {
   };
 
   explicit Session(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  Status check_tuning() const;
+  OpTuning tuning_of(size_t plan, size_t op) const;
   Status allocate();
-  uint64_t scratch_need(const Plan& plan) const;
-  std::unique_ptr<PlanState> make_state(const Plan& plan) const;
+  uint64_t scratch_need(size_t plan) const;
+  std::unique_ptr<PlanState> make_state(size_t plan) const;
   Status prepare_ops(PlanState& state) const;
   Status bind(const std::vector<PlanValue>& values, size_t i, void* data, uint64_t size_bytes, const char* side);
   Status execute(int64_t* op_times_ns);
@@ -85,6 +102,7 @@ class Session {
   std::shared_ptr<const Program> program_;
   const int generation_ = fork_generation();
   int threads_ = 1;
+  Tuning tuning_;
   std::atomic<bool> in_use_{false};
   AlignedBuffer memory_;  // guard | arena | guard | scratch | guard
   std::byte* arena_ = nullptr;
@@ -93,6 +111,9 @@ class Session {
   size_t selected_ = 0;
   std::vector<std::unique_ptr<PlanState>> states_;  // by plan
 };
+
+// In how many ways each op of a plan can run with that many threads, and the name of each way's kernel.
+std::vector<std::vector<std::string>> kernels_by_way(const Program& program, size_t plan, int threads);
 
 // Least bytes that an op of a plan reads and writes: every element of its operands once, repeated ones not counted.
 uint64_t operand_bytes(const Plan& plan, const PlanOp& op);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/status.h"
 #include "core/tensor.h"
@@ -19,6 +20,7 @@ struct OpArgs {
   const TensorView* const* outputs;
   int output_count;
   const void* attributes;
+  int way = 0;  // which of the op's ways to take (OpDef::ways)
 
   template <typename Attrs>
   const Attrs& attrs() const {
@@ -35,6 +37,7 @@ struct RunContext {
   std::byte* scratch;                // 64-byte aligned, as large as scratch_bytes() asked for
   Isa isa;                           // whose kernels to use: the program's, or scalar when EDGEKIT_ISA forces it
   const std::byte* state = nullptr;  // what prepare() has made of this op
+  int tasks = 0;                     // cut the work into as many, at most `threads`; 0: by the cost of the work
 };
 
 struct OpDef {
@@ -63,6 +66,14 @@ struct OpDef {
   // later runs may bind it elsewhere. Constants that are read here must have been refused by check() unless their data
   // was there (expect_constant).
   void (*prepare)(const OpArgs& args, Isa isa, std::byte* state) = nullptr;
+
+  // Name of the kernel that run() uses, as its kernels.inc has it, with what else sets the way apart from way 0. Ways
+  // of an op have different names. Null: portable code, without kernels of its own.
+  std::string (*kernel)(const OpArgs& args, Isa isa) = nullptr;
+
+  // In how many ways the op can run with that many threads; null: one. They differ in time and in what they need of
+  // scratch and state, never in results; way 0 is what suits most CPUs.
+  int (*ways)(const OpArgs& args, int threads, Isa isa) = nullptr;
 };
 
 // Every op is declared here, so that its definition in <op>_op.cc, `const OpDef kXOp = {...};`, has external linkage.

@@ -13,8 +13,9 @@ namespace edgekit {
 inline constexpr double kLeastTaskNs = 10000.0;
 
 // Into how many tasks `units` pieces of `unit_ns` nanoseconds each should be cut: one while it all takes under about
-// 20 us, and never more than threads.
+// 20 us, and never more than threads; or as many as a tuned session says.
 inline int task_count(const RunContext& context, int64_t units, double unit_ns) {
+  if (context.tasks > 0) return static_cast<int>(std::min<int64_t>(units, std::min(context.tasks, context.threads)));
   const double tasks = static_cast<double>(units) * unit_ns / kLeastTaskNs;
   const int64_t most = std::min<int64_t>(units, context.threads);
   return static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(most, static_cast<int64_t>(std::min(tasks, 1e6)))));

@@ -19,12 +19,17 @@ struct Variant {
 
 // The best row for `isa`: the last that every CPU with it runs. Row 0 is always scalar.
 template <typename Table, size_t count>
-const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
+const Variant<Table>& best_variant(const Variant<Table> (&rows)[count], Isa isa) {
   const Variant<Table>* best = &rows[0];
   for (const Variant<Table>& row : rows) {
     if (isa_includes(isa, row.isa)) best = &row;
   }
-  return best->kernels();
+  return *best;
+}
+
+template <typename Table, size_t count>
+const Table& select_variant(const Variant<Table> (&rows)[count], Isa isa) {
+  return best_variant(rows, isa).kernels();
 }
 
 }  // namespace edgekit

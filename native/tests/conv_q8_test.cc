@@ -20,6 +20,44 @@ void check_all(const ConvCase& c) {
   }
 }
 
+// Every depth and every number of columns up to beyond two vectors of all kinds, with every number of rows up to beyond
+// two tiles of all kernels.
+EK_TEST(every_depth_column_and_row) {
+  for_each_case(997, [](GridCase& grid) {
+    ConvCase c;
+    c.w = grid.in(1, 17);
+    c.out_channels = grid.in(1, 130);
+    c.channels = grid.in(1, 130);
+    c.h = 1;
+    vary(grid, c);
+    if (grid.is_past_the_end()) return false;
+    check_all(c);
+    return true;
+  });
+}
+
+EK_TEST(every_small_window) {
+  for_each_case(499, [](GridCase& grid) {
+    ConvCase c;
+    c.kernel_h = grid.in(1, 4);
+    c.kernel_w = grid.in(1, 4);
+    c.stride_h = grid.in(1, 3);
+    c.stride_w = 1 + (c.stride_h + grid.any(2, 20)) % 3;
+    c.dilation_h = c.dilation_w = grid.in(1, 2);
+    c.pad_top = grid.in(-1, 3);
+    c.pad_left = grid.in(-1, 3);
+    c.h = grid.in(1, 5);
+    c.w = grid.in(1, 5);
+    const int channels[] = {1, 2, 3, 4, 8, 17};
+    c.channels = channels[grid.in(0, 5)];
+    c.out_channels = 1 + grid.any(35, 21);
+    vary(grid, c);
+    if (grid.is_past_the_end()) return false;
+    check_all(c);
+    return true;
+  });
+}
+
 // Channels and columns around every vector length, rows around every tile height.
 EK_TEST(pointwise_shapes) {
   uint64_t seed = 1;
@@ -129,7 +167,7 @@ EK_TEST(fused_table_and_addition) {
 
 // 255 times -128 over the whole depth: nothing may saturate on the way. Ties: half to even, odd and even zero points.
 EK_TEST(extremes_and_ties) {
-  for (const Values values : {Values::kRandom, Values::kExtremes}) {
+  for (const Values values : {Values::kRandom, Values::kExtremes, Values::kFar}) {
     for (const Scales scales : {Scales::kUsual, Scales::kTies, Scales::kAboveOne}) {
       for (uint64_t seed = 1; seed <= 12; ++seed) {
         ConvCase c;

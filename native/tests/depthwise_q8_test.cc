@@ -25,6 +25,22 @@ ConvCase window(int kernel, int stride, int channels) {
   return c;
 }
 
+EK_TEST(every_channel_count) {
+  for_each_case(241, [](GridCase& grid) {
+    const int kernels[] = {2, 3, 5, 7};
+    const int channels = grid.in(1, 130), stride = grid.in(1, 2), kernel = kernels[grid.in(0, 3)];
+    ConvCase c = window(kernel, stride, channels);
+    c.w = grid.in(1, 9);
+    c.pad_left = grid.in(0, 4);
+    c.pad_top = grid.any(5, 1);
+    c.h = 1 + grid.any(9, 2);
+    vary(grid, c);
+    if (grid.is_past_the_end()) return false;
+    check_all(c);
+    return true;
+  });
+}
+
 // The windows with kernels of their own, with channels around every block and widths down to less than the window.
 EK_TEST(square_windows) {
   uint64_t seed = 1;
@@ -121,7 +137,7 @@ EK_TEST(fused_table_and_addition) {
 }
 
 EK_TEST(extremes_and_ties) {
-  for (const Values values : {Values::kRandom, Values::kExtremes}) {
+  for (const Values values : {Values::kRandom, Values::kExtremes, Values::kFar}) {
     for (const Scales scales : {Scales::kUsual, Scales::kTies, Scales::kAboveOne}) {
       for (const int kernel : {3, 5, 7}) {
         for (uint64_t seed = 1; seed <= 4; ++seed) {

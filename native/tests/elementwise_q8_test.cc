@@ -123,7 +123,7 @@ EK_TEST(binary) {
   for (const Isa isa : runnable_isas()) {
     for (const int kind : {0, 1, 2}) {
       for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
-        for (int n = 1; n <= 70; ++n) check_binary(isa, {n, 1, 1, 1, kind, dtype, n % 2 == 0, n % 3 == 0});
+        for (int n = 1; n <= 130; ++n) check_binary(isa, {n, 1, 1, 1, kind, dtype, n % 2 == 0, n % 3 == 0});
         for (const int n : {40, 3000}) {
           check_binary(isa, {n, 1, 0, 1, kind, dtype, false, false});
           check_binary(isa, {n, 0, 1, 1, kind, dtype, true, false});

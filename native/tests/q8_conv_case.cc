@@ -16,16 +16,26 @@ constexpr uint8_t kCanary = 0xA5;
 
 size_t size_of(int a, int b = 1, int c = 1, int d = 1) { return static_cast<size_t>(a) * b * c * d; }
 
-// An image [n, h, w, c] whose pixels are `gap` bytes further apart than their channels need.
+// An image [n, h, w, c] whose pixels are `gap` bytes further apart than their channels need, and its lines `line_gap`
+// bytes further than their pixels.
 struct Image {
-  int n, h, w, c, gap;
+  int n, h, w, c, gap, line_gap;
   std::unique_ptr<GuardedBuffer> memory;
 
-  Image(int n_, int h_, int w_, int c_, int gap_, GuardedBuffer::Flush flush)
-      : n(n_), h(h_), w(w_), c(c_), gap(gap_), memory(std::make_unique<GuardedBuffer>(bytes(), flush)) {}
+  Image(int n_, int h_, int w_, int c_, int gap_, int line_gap_, GuardedBuffer::Flush flush)
+      : n(n_),
+        h(h_),
+        w(w_),
+        c(c_),
+        gap(gap_),
+        line_gap(line_gap_),
+        memory(std::make_unique<GuardedBuffer>(bytes(), flush)) {}
 
-  size_t bytes() const { return size_of(n, h, w, c + gap) - static_cast<size_t>(gap); }
-  size_t at(int in, int iy, int ix, int ic) const { return size_of((in * h + iy) * w + ix, c + gap) + size_of(ic); }
+  size_t line_bytes() const { return size_of(w, c + gap) + size_of(line_gap); }
+  size_t bytes() const { return size_of(n, h) * line_bytes() - size_of(line_gap + gap); }
+  size_t at(int in, int iy, int ix, int ic) const {
+    return size_of(in * h + iy) * line_bytes() + size_of(ix, c + gap) + size_of(ic);
+  }
   uint8_t* data() const { return memory->as<uint8_t>(); }
   TensorView view(Dtype dtype) const {
     TensorView v;
@@ -34,7 +44,8 @@ struct Image {
     v.rank = 4;
     const int64_t pixel = c + gap;
     const int32_t dims[4] = {n, h, w, c};
-    const int64_t strides[4] = {h * w * pixel, w * pixel, pixel, 1};
+    const int64_t line = static_cast<int64_t>(line_bytes());
+    const int64_t strides[4] = {h * line, line, pixel, 1};
     std::copy(dims, dims + 4, v.dims);
     std::copy(strides, strides + 4, v.strides);
     return v;
@@ -68,6 +79,7 @@ int8_t random_weight(const ConvCase& c, int oc, Random& random) {
   // Mostly small: panels then have depth groups in every form, and some that need a second row.
   const int most = random.next() % 4 == 0 ? 127 : 40;
   if (c.values == Values::kRandom) return static_cast<int8_t>(random.range(-most, most));
+  if (c.values == Values::kFar) return c.is_signed || oc % 2 ? -128 : 127;
   const bool positive = oc % 4 == 3 ? random.next() & 1 : oc % 2;
   return positive ? 127 : -128;
 }
@@ -91,9 +103,9 @@ struct Operands {
   ConvQ8Attrs attrs{};
 
   explicit Operands(const ConvCase& c)
-      : x(c.n, c.h, c.w, c.channels, c.x_gap, c.flush),
-        residual(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap + 1, c.flush),
-        y(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap, c.flush),
+      : x(c.n, c.h, c.w, c.channels, c.x_gap, c.line_gap, c.flush),
+        residual(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap + 1, c.line_gap, c.flush),
+        y(c.n, c.out_h, c.out_w, c.out_channels, c.y_gap, c.line_gap, c.flush),
         bias(size_of(c.out_channels, 4), c.flush),
         scale(size_of(c.out_channels, 4), c.flush),
         lut(256, c.flush) {}
@@ -127,6 +139,7 @@ void fill_weights(const ConvCase& c, Operands& o, Random& random) {
 void fill_memory(const ConvCase& c, Operands& o, Random& random) {
   const auto byte = [&]() -> uint8_t {
     if (c.values == Values::kRandom) return static_cast<uint8_t>(random.next());
+    if (c.values == Values::kFar) return c.is_signed ? 0x80 : 0xff;
     return static_cast<uint8_t>((random.next() & 1 ? 255 : 0) + (c.is_signed ? 128 : 0));
   };
   for (size_t i = 0; i < o.x.bytes(); ++i) o.x.data()[i] = byte();
@@ -147,6 +160,9 @@ void fill_memory(const ConvCase& c, Operands& o, Random& random) {
 
 void fill_attributes(const ConvCase& c, ConvQ8Attrs& a, Random& random) {
   const int low = c.is_signed ? -128 : 0;
+  const auto zero = [&] {
+    return low + (c.values == Values::kRandom ? random.range(0, 255) : random.range(0, 1) * 255);
+  };
   a.groups = c.groups;
   a.kernel_h = c.kernel_h;
   a.kernel_w = c.kernel_w;
@@ -158,17 +174,17 @@ void fill_attributes(const ConvCase& c, ConvQ8Attrs& a, Random& random) {
   a.pad_left = c.pad_left;
   a.nr = c.nr;
   a.kg = c.kg;
-  a.x_zero = c.zero_padding ? 0 : low + random.range(0, 255);
-  a.y_zero = low + random.range(0, 255);
+  a.x_zero = c.zero_padding ? 0 : zero();
+  a.y_zero = zero();
   a.y_min = c.clamp ? std::max(low, a.y_zero) : low;
   a.y_max = c.clamp ? std::min(low + 255, a.y_zero + 90) : low + 255;
   a.fuse_lut = c.lut;
   a.fuse_add = c.add;
-  a.add_lhs_zero = low + random.range(0, 255);
+  a.add_lhs_zero = zero();
   a.add_lhs_scale = 0.3f + random.unit();
-  a.add_rhs_zero = low + random.range(0, 255);
+  a.add_rhs_zero = zero();
   a.add_rhs_scale = 0.3f + random.unit();
-  a.add_zero = low + random.range(0, 255);
+  a.add_zero = zero();
   a.add_min = c.clamp ? a.add_zero : low;
   a.add_max = low + 255;
 }
@@ -258,8 +274,9 @@ TensorView weights_view(const ConvCase& c, Operands& o) {
   return dense(w, Dtype::kS8, {static_cast<int32_t>(o.packed.w.size()) / lanes, lanes});
 }
 
-// Checks and runs the op as the engine does.
-Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
+// Checks and runs the op as the engine does: in its default way, or in another one that the seed names, if there is
+// one.
+Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
   const Dtype dtype = c.is_signed ? Dtype::kS8 : Dtype::kU8;
   const TensorView x = o.x.view(dtype), y = o.y.view(dtype), residual = o.residual.view(dtype);
   const TensorView w = weights_view(c, o);
@@ -286,10 +303,12 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, int threads) {
   const void* attributes = c.depthwise  ? static_cast<const void*>(&depthwise)
                            : c.winograd ? static_cast<const void*>(&winograd)
                                         : &o.attrs;
-  const OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 8, outputs, 1, attributes};
+  OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 8, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : c.winograd ? kConvQ8WinogradOp : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
-  return run_op(op, args, isa, threads);
+  const int ways = op.ways(args, c.threads, isa);
+  if (!is_default && ways > 1) args.way = 1 + static_cast<int>(c.seed % static_cast<uint64_t>(ways - 1));
+  return run_op(op, args, isa, c.threads);
 }
 
 }  // namespace
@@ -300,11 +319,26 @@ std::string ConvCase::text() const {
   put("n", n), put("h", h), put("w", w), put("c", channels), put("oc", out_channels), put("groups", groups);
   put("kh", kernel_h), put("kw", kernel_w), put("sh", stride_h), put("sw", stride_w), put("dh", dilation_h);
   put("dw", dilation_w), put("pt", pad_top), put("pl", pad_left), put("oh", out_h), put("ow", out_w);
-  put("x_gap", x_gap), put("y_gap", y_gap), put("nr", nr), put("kg", kg), put("signed", is_signed), put("lut", lut);
+  put("x_gap", x_gap), put("y_gap", y_gap), put("line_gap", line_gap), put("nr", nr), put("kg", kg),
+      put("signed", is_signed), put("lut", lut);
   put("add", add), put("clamp", clamp), put("values", static_cast<int>(values)),
       put("scales", static_cast<int>(scales));
   put("threads", threads), put("begin", flush == GuardedBuffer::Flush::kBegin), put("seed", static_cast<int>(seed));
   return s;
+}
+
+void vary(const GridCase& grid, ConvCase& c) {
+  c.flush = grid.any(2, 1) ? GuardedBuffer::Flush::kEnd : GuardedBuffer::Flush::kBegin;
+  c.x_gap = grid.any(3, 2) == 0 ? 1 + grid.any(9, 3) : 0;
+  c.y_gap = grid.any(3, 4) == 0 ? 1 + grid.any(9, 5) : 0;
+  c.line_gap = grid.any(3, 6) == 0 ? 1 + grid.any(9, 7) : 0;
+  c.values = grid.any(4, 8) == 0 ? Values::kExtremes : grid.any(16, 9) == 0 ? Values::kFar : Values::kRandom;
+  c.scales = grid.any(4, 10) == 0 ? Scales::kTies : Scales::kUsual;
+  c.zero_padding = grid.any(4, 11) == 0;
+  c.clamp = grid.any(4, 12) == 0;
+  c.lut = grid.any(8, 13) == 0;
+  c.add = grid.any(8, 14) == 0;
+  c.seed = grid.seed();
 }
 
 void check_conv_case(const ConvCase& asked, Isa isa) {
@@ -320,15 +354,18 @@ void check_conv_case(const ConvCase& asked, Isa isa) {
   fill_memory(c, o, random);
   fill_attributes(c, o.attrs, random);
   const std::vector<uint8_t> expected = plain_image(c, o);
-  std::memset(o.y.data(), kCanary, o.y.bytes());
-  const Status status = check_and_run(c, o, isa, c.threads);
-  EK_CHECK_MSG(status.is_ok(), std::string(name_of(isa)) + ": " + status.message() + " for " + c.text());
-  if (!status.is_ok()) return;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (o.y.data()[i] == expected[i]) continue;
+  for (const bool is_default : {true, false}) {
+    std::memset(o.y.data(), kCanary, o.y.bytes());
+    const std::string what = std::string(name_of(isa)) + (is_default ? "" : ", another way");
+    const Status status = check_and_run(c, o, isa, is_default);
+    EK_CHECK_MSG(status.is_ok(), what + ": " + status.message() + " for " + c.text());
+    if (!status.is_ok()) return;
+    const auto* differs = std::mismatch(expected.data(), expected.data() + expected.size(), o.y.data()).first;
+    const auto at = static_cast<size_t>(differs - expected.data());
+    if (at == expected.size()) continue;
     fail(__FILE__, __LINE__,
-         std::string(name_of(isa)) + ": byte " + std::to_string(i) + " is " + std::to_string(o.y.data()[i]) +
-             ", expected " + std::to_string(expected[i]) + " for " + c.text());
+         what + ": byte " + std::to_string(at) + " is " + std::to_string(o.y.data()[at]) + ", expected " +
+             std::to_string(expected[at]) + " for " + c.text());
     return;
   }
 }

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "tests/case_grid.h"
 #include "tests/q8_memory.h"
 
 namespace edgekit::test {
 
-enum class Values { kRandom, kExtremes };        // extremes: only the least and greatest of each dtype
+// Extremes: only the least and greatest of each dtype, zero points too. Far: all of x at one end and all weights at one
+// end, -128 both on ARM.
+enum class Values { kRandom, kExtremes, kFar };
 enum class Scales { kUsual, kAboveOne, kTies };  // ties: 0.5, so that every odd sum is one
 
 struct ConvCase {
@@ -23,6 +26,7 @@ struct ConvCase {
   int pad_top = 0, pad_left = 0;
   int out_h = 0, out_w = 0;  // 0: as many as fit with the same pad on the other side
   int x_gap = 0, y_gap = 0;  // bytes between the channels of neighbouring pixels
+  int line_gap = 0;          // bytes between the lines of x, y and the residual, besides
   int nr = 16, kg = 2;       // packing; the scalar kernels take any
   bool saturating_pairs = false;
   bool is_signed = false;
@@ -37,7 +41,10 @@ struct ConvCase {
   std::string text() const;
 };
 
-// Runs the case with the kernels of `isa`, twice with different threads if threads > 1, and compares with the plain
+// What a case of a grid has besides its shape, so that all of it meets all shapes sooner or later.
+void vary(const GridCase& grid, ConvCase& c);
+
+// Runs the case with the kernels of `isa`, by default and in another of the op's ways, and compares with the plain
 // loop. Records failures by EK_CHECK.
 void check_conv_case(const ConvCase& c, Isa isa);
 

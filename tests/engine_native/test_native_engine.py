@@ -116,7 +116,7 @@ def test_profile_names_layers(tmp_path: Path) -> None:
     spec_x = TensorSpec("x", "uint8", conv.x.shape)
     artefact = _single(tmp_path, conv.data, [spec_x], [TensorSpec("y", "uint8", (1, 1, 64, 48))])
     (layer,) = NativeEngine().compile(artefact, EngineOptions()).create_session().profile({"x": conv.x})
-    assert (layer.name, layer.op, layer.kernel, layer.macs) == ("conv_q8_0", "conv_q8", "conv_q8/scalar", 7)
+    assert (layer.name, layer.op, layer.kernel, layer.macs) == ("conv_q8_0", "conv_q8", "gemm_u8s8_1xn_scalar", 7)
     assert layer.time_us > 0
     assert layer.bytes_moved == conv.x.nbytes + conv.w.nbytes + conv.bias.nbytes + conv.scale.nbytes + 64 * 48
 

@@ -335,7 +335,7 @@ def test_describes_itself() -> None:
     program = _native.Program.from_bytes(inverter(5, 9))
     assert program.inputs(1) == [("x", np.dtype(np.float32), (2, 9), 0.0, 0)]
     assert program.outputs(0)[0][:3] == ("y", np.dtype(np.uint8), (2, 5))
-    assert program.ops(0)[0] == ("convert_0", "convert", "scalar", 7, 2 * 5 * 4 + 2 * 5)
+    assert program.ops(0)[0] == ("convert_0", "convert", "convert_scalar", 7, 2 * 5 * 4 + 2 * 5)
     outputs, times_ns = _native.Session(program, 1).run_timed({"x": _values(9)})
     np.testing.assert_array_equal(outputs["y"], inverted(_values(9)))
     assert len(times_ns) == 2

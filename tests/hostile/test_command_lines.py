@@ -26,7 +26,7 @@ def _unknown_words() -> list[list[str]]:
 
 
 def _missing_words() -> list[list[str]]:
-    return [["run"], ["inspect"], ["convert"], ["bench"], ["devices", "show"], ["run", "good.ekpkg"]]
+    return [["run"], ["inspect"], ["convert"], ["bench"], ["tune"], ["devices", "show"], ["run", "good.ekpkg"]]
 
 
 def _bad_files() -> list[list[str]]:
@@ -37,6 +37,7 @@ def _bad_files() -> list[list[str]]:
         ["inspect", "--json"],
         ["inspect", "--layers"],
         ["inspect", "--self-test"],
+        ["tune"],
     )
     cases = []
     for head, file in itertools.product(heads, FILES):
@@ -51,7 +52,9 @@ def _bad_values() -> list[list[str]]:
         cases.append(["bench", "good.ekpkg", "--threads", number])
         cases += [["bench", "good.ekpkg", option, number] for option in ("--repetitions", "--sessions", "--bucket")]
         cases.append(["convert", "text.ekpkg", "-o", "out.ekpkg", "--max-samples", number])
-    cases += [["bench", "good.ekpkg", "--seconds", number] for number in ("-1", "nan", "two", "", "inf")]
+    for command in ("bench", "tune"):
+        cases += [[command, "good.ekpkg", "--seconds", number] for number in ("-1", "nan", "two", "", "inf")]
+    cases += [["tune", "good.ekpkg", "--threads", number] for number in NUMBERS]
     cases += [["run", "good.ekpkg", "x.npz", "--frames", number] for number in NUMBERS[:5]]
     cases += [["convert", file, "-o", "out.ekpkg"] for file in FILES]
     for engine in ("tensorrt", "", "Native", "native,openvino", "\x1b[31m"):

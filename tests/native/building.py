@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ARM_COMPILER = "aarch64-linux-gnu-g++"
 QEMU = "qemu-aarch64"
+QEMU_X86 = "qemu-x86_64"
 
 
 def _run(command: list[str]) -> None:

@@ -162,8 +162,19 @@ Status run_convert(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs& args, Isa isa) {
+  switch (conversion_of(args.in(0), args.out(0))) {
+    case Conversion::kRequantize:
+      return select_elementwise_q8(isa).name;
+    case Conversion::kCast:
+      return "convert_scalar";
+    default:
+      return has_table(args) ? "convert_scalar" : select_convert(isa).name;
+  }
+}
+
 }  // namespace
 
-const OpDef kConvertOp = {Opcode::kConvert, "convert", check_convert, nullptr, run_convert};
+const OpDef kConvertOp = {Opcode::kConvert, "convert", check_convert, nullptr, run_convert, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

@@ -96,7 +96,10 @@ DepthwiseQ8Kernels depthwise_q8_kernels();
 // Whether a kernel computes that window.
 bool depthwise_q8_suits(const DepthwiseQ8Kernel& kernel, const ConvWindow& window);
 
-const DepthwiseQ8Kernel& select_depthwise_q8(Isa isa, Dtype activations, const ConvWindow& window);
+// The kernels for that window, index of depthwise_q8_count(): 0 is preferred, those behind it are of its instruction
+// set or a lower one, never scalar beside vectors.
+const DepthwiseQ8Kernel& select_depthwise_q8(Isa isa, Dtype activations, const ConvWindow& window, int index = 0);
+int depthwise_q8_count(Isa isa, Dtype activations, const ConvWindow& window);
 
 #define EK_DEPTHWISE_Q8(name, space, isa, activations, kernel, stride, channels, narrowest, out_rows, mac_ns) \
   namespace space {                                                                                           \

@@ -32,8 +32,10 @@ Status check_depthwise_q8(const OpArgs& args) {
   return check_requantize(requantize_attrs(a), requantize_operands(args));
 }
 
-// Channels and columns are cut so that what one call of a kernel reads of x stays in level 1: these many bytes.
-constexpr int64_t kTileBytes = 16 * 1024;
+// Channels and columns are cut so that what one call of a kernel reads of x stays in level 1: about so many KiB, the
+// first unless `edgekit tune` has found another one to be faster. OpArgs::way counts kernels, then these.
+constexpr int64_t kTileKib[] = {16, 8, 32};
+constexpr int kTiles = 3;
 constexpr int32_t kGroupChannels = 128;
 
 // State: the requantization, a pixel of x_zero, then the packed weights of all blocks. Scratch: for each worker the
@@ -54,12 +56,12 @@ struct DepthwisePlan {
 };
 
 // The group of blocks and the columns of one call.
-void plan_tiles(DepthwisePlan& plan, int32_t out_w) {
+void plan_tiles(DepthwisePlan& plan, int32_t out_w, int64_t tile_bytes) {
   const int32_t block = plan.kernel->channels;
   // Whole cache lines of channels, or all of them when that is little more.
   plan.group_blocks = plan.channels <= kGroupChannels * 5 / 4 ? plan.blocks : std::max(kGroupChannels / block, 1);
   const int64_t column_bytes = int64_t{plan.strip_rows} * std::min(plan.group_blocks * block, plan.channels);
-  const int64_t most = std::max<int64_t>(kTileBytes / column_bytes / plan.window.stride_w, 8);
+  const int64_t most = std::max<int64_t>(tile_bytes / column_bytes / plan.window.stride_w, 8);
   const int64_t tiles = (out_w + most - 1) / most;
   // Kernels compute pairs of columns.
   plan.tile_columns = static_cast<int32_t>((out_w + tiles - 1) / tiles + 1) / 2 * 2;
@@ -68,7 +70,8 @@ void plan_tiles(DepthwisePlan& plan, int32_t out_w) {
 DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   DepthwisePlan plan{};
   plan.window = conv_window(args.attrs<DepthwiseQ8Attrs>());
-  plan.kernel = &select_depthwise_q8(isa, args.in(0).dtype, plan.window);
+  const auto kernels = depthwise_q8_count(isa, args.in(0).dtype, plan.window);
+  plan.kernel = &select_depthwise_q8(isa, args.in(0).dtype, plan.window, args.way % kernels);
   plan.channels = args.in(0).dims[3];
   plan.blocks = (plan.channels + plan.kernel->channels - 1) / plan.kernel->channels;
   plan.block_bytes = plan.kernel->packed_bytes(plan.window.kernel_h, plan.window.kernel_w);
@@ -79,7 +82,7 @@ DepthwisePlan plan_depthwise_q8(const OpArgs& args, Isa isa) {
   plan.pointer_bytes = (rows * sizeof(void*) + 63) / 64 * 64;
   const size_t row_bytes = static_cast<size_t>(args.in(0).dims[2]) * static_cast<size_t>(plan.kernel->narrowest);
   plan.copy_bytes = plan.narrow ? (rows * row_bytes + 63) / 64 * 64 : 0;
-  plan_tiles(plan, args.out(0).dims[2]);
+  plan_tiles(plan, args.out(0).dims[2], kTileKib[args.way / kernels] * 1024);
   return plan;
 }
 
@@ -216,9 +219,21 @@ Status run_depthwise_q8(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+int ways_depthwise_q8(const OpArgs& args, int, Isa isa) {
+  return depthwise_q8_count(isa, args.in(0).dtype, conv_window(args.attrs<DepthwiseQ8Attrs>())) * kTiles;
+}
+
+std::string kernel_depthwise_q8(const OpArgs& args, Isa isa) {
+  const int kernels = depthwise_q8_count(isa, args.in(0).dtype, conv_window(args.attrs<DepthwiseQ8Attrs>()));
+  const int tile = args.way / kernels;
+  const std::string name = plan_depthwise_q8(args, isa).kernel->name;
+  return tile == 0 ? name : name + " tiles of " + std::to_string(kTileKib[tile]) + " KiB";
+}
+
 }  // namespace
 
-const OpDef kDepthwiseQ8Op = {Opcode::kDepthwiseQ8, "depthwise_q8",     check_depthwise_q8,  scratch_depthwise_q8,
-                              run_depthwise_q8,     state_depthwise_q8, prepare_depthwise_q8};
+const OpDef kDepthwiseQ8Op = {Opcode::kDepthwiseQ8, "depthwise_q8",      check_depthwise_q8,
+                              scratch_depthwise_q8, run_depthwise_q8,    state_depthwise_q8,
+                              prepare_depthwise_q8, kernel_depthwise_q8, ways_depthwise_q8};
 
 }  // namespace edgekit

@@ -182,8 +182,14 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs& args, Isa isa) {
+  const auto kind = static_cast<BinaryKind>(args.attrs<BinaryAttrs>().kind);
+  const bool in_vectors = args.in(0).dtype == Dtype::kF32 && has_vector_form(kind);
+  return std::string("elementwise_") + (in_vectors ? elementwise_kernel_space(isa) : "scalar");
+}
+
 }  // namespace
 
-const OpDef kBinaryOp = {Opcode::kBinary, "binary", check, nullptr, run};
+const OpDef kBinaryOp = {Opcode::kBinary, "binary", check, nullptr, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

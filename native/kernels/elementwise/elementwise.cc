@@ -61,6 +61,8 @@ bool has_vector_form(BinaryKind kind) {
 
 const ElementwiseKernels& elementwise_kernels(Isa isa) { return select_variant(kVariants, isa); }
 
+const char* elementwise_kernel_space(Isa isa) { return best_variant(kVariants, isa).name; }
+
 void activate(const ElementwiseKernels& kernels, const ActivationSpec& spec, const float* x, float* y,
               int64_t n) noexcept {
   if (has_vector_form(spec.kind)) {

@@ -31,6 +31,7 @@ bool has_vector_form(Activation kind);
 bool has_vector_form(BinaryKind kind);  // add, sub, mul, div, min, max, prelu
 
 const ElementwiseKernels& elementwise_kernels(Isa isa);
+const char* elementwise_kernel_space(Isa isa);  // the namespace that the table is of
 
 // Any float activation on a dense run; y may equal x.
 void activate(const ElementwiseKernels& kernels, const ActivationSpec& spec, const float* x, float* y,

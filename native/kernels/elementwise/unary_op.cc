@@ -127,8 +127,14 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs& args, Isa isa) {
+  const auto act = static_cast<Activation>(args.attrs<UnaryAttrs>().act);
+  const bool in_vectors = args.in(0).dtype == Dtype::kF32 && has_vector_form(act);
+  return std::string("elementwise_") + (in_vectors ? elementwise_kernel_space(isa) : "scalar");
+}
+
 }  // namespace
 
-const OpDef kUnaryOp = {Opcode::kUnary, "unary", check, nullptr, run};
+const OpDef kUnaryOp = {Opcode::kUnary, "unary", check, nullptr, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

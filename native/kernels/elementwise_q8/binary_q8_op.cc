@@ -49,8 +49,11 @@ Status run_binary_q8(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return select_elementwise_q8(isa).name; }
+
 }  // namespace
 
-const OpDef kBinaryQ8Op = {Opcode::kBinaryQ8, "binary_q8", check_binary_q8, nullptr, run_binary_q8};
+const OpDef kBinaryQ8Op = {Opcode::kBinaryQ8, "binary_q8", check_binary_q8, nullptr,
+                           run_binary_q8,     nullptr,     nullptr,         kernel};
 
 }  // namespace edgekit

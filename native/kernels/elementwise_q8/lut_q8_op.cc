@@ -26,8 +26,10 @@ Status run_lut_q8(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return select_elementwise_q8(isa).name; }
+
 }  // namespace
 
-const OpDef kLutQ8Op = {Opcode::kLutQ8, "lut_q8", check_lut_q8, nullptr, run_lut_q8};
+const OpDef kLutQ8Op = {Opcode::kLutQ8, "lut_q8", check_lut_q8, nullptr, run_lut_q8, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/gemm/gemm_q8.h"
+#include "kernels/gemm/conv_q8_way.h"
 #include "kernels/window.h"
 
 namespace edgekit {
@@ -46,7 +46,7 @@ Grid grid_of(const OpArgs& args, Isa isa) {
   const bool listed = args.input_count > 7 && args.inputs[6] != nullptr;
   Grid grid{conv_q8_source(args.in(0), args.out(0), a), {}, {}, 0};
   const ConvQ8Source& s = grid.source;
-  if (!select_gemm_q8(isa, args.in(0).dtype, a.nr, a.kg).picks_depth) return grid;
+  if (!conv_q8_kernel(args, isa).picks_depth) return grid;
   if (a.x_zero != 0 || listed || s.channels % s.kg != 0) return grid;
   const AxisBands lines = axis_bands(vertical_axis(s.window), s.out_h, s.h);
   const AxisBands columns = axis_bands(horizontal_axis(s.window), s.out_w, s.w);

@@ -91,7 +91,7 @@ size_t state_conv_q8(const OpArgs& args, Isa isa) { return sizeof(ConvQ8State) +
 void prepare_conv_q8(const OpArgs& args, Isa isa, std::byte* state) {
   auto* lists = reinterpret_cast<int64_t*>(state + sizeof(ConvQ8State));
   new (state) ConvQ8State{requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)),
-                          make_conv_q8_bands(args, isa, lists)};
+                          conv_q8_way(args, isa).bands ? make_conv_q8_bands(args, isa, lists) : ConvQ8Bands{}};
 }
 
 Status run_conv_q8(const OpArgs& args, RunContext& context) {
@@ -103,7 +103,8 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
                       static_cast<double>(args.out(0).dims[3]);
   const double total_ns = macs * plan.kernel->mac_ns;
   // Rows are packed once a thread, weights are read once a thread: split the larger of the two.
-  const bool by_columns = row_tiles < 2 * int64_t{context.threads} || args.out(0).dims[3] > 4 * plan.rows;
+  const bool by_columns =
+      (row_tiles < 2 * int64_t{context.threads} || args.out(0).dims[3] > 4 * plan.rows) != plan.turned;
   const int64_t units = by_columns ? columns : row_tiles;
   parallel_for(context, units, total_ns / static_cast<double>(units), [&](int64_t begin, int64_t end, int worker) {
     ConvQ8Task task{plan, args, state.requantize, state.bands,
@@ -119,7 +120,7 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
 
 }  // namespace
 
-const OpDef kConvQ8Op = {Opcode::kConvQ8, "conv_q8",     check_conv_q8,  scratch_conv_q8,
-                         run_conv_q8,     state_conv_q8, prepare_conv_q8};
+const OpDef kConvQ8Op = {Opcode::kConvQ8, "conv_q8",       check_conv_q8,    scratch_conv_q8, run_conv_q8,
+                         state_conv_q8,   prepare_conv_q8, conv_q8_way_name, conv_q8_ways};
 
 }  // namespace edgekit

@@ -7,13 +7,12 @@
 namespace edgekit {
 namespace {
 
-// As many rows as keep what a panel reads of A, row_bytes for each, in about half of the level-2 cache's share, in
-// equal blocks. The panel of B that sweeps over them stays in level 1.
-int64_t rows_of_block(const ConvQ8Plan& plan, int64_t row_bytes) {
-  constexpr int64_t kBlockBytes = 48 * 1024;
+// As many rows as keep what a panel reads of A, row_bytes for each, within block_bytes, in equal blocks. The panel of B
+// that sweeps over them stays in level 1.
+int64_t rows_of_block(const ConvQ8Plan& plan, int64_t block_bytes, int64_t row_bytes) {
   const int64_t mr = plan.kernel->mr;
   const int64_t multiple = mr < 4 ? 4 : mr;
-  const int64_t most = std::clamp<int64_t>(kBlockBytes / row_bytes / multiple, 4, 32) * multiple;
+  const int64_t most = std::clamp<int64_t>(block_bytes / row_bytes / multiple, 4, 32) * multiple;
   const int64_t blocks = (plan.rows + most - 1) / most;
   const int64_t even = (plan.rows + blocks - 1) / blocks;
   return (even + mr - 1) / mr * mr;
@@ -199,7 +198,9 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   const auto& a = args.attrs<ConvQ8Attrs>();
   const TensorView& y = args.out(0);
   ConvQ8Plan plan{};
-  plan.kernel = &select_gemm_q8(isa, args.in(0).dtype, a.nr, a.kg);
+  const ConvQ8Way way = conv_q8_way(args, isa);
+  plan.kernel = way.kernel;
+  plan.turned = way.turned;
   plan.source = conv_q8_source(args.in(0), y, a);
   plan.nr = a.nr;
   plan.kg = a.kg;
@@ -208,10 +209,10 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   plan.group_columns = y.dims[3] / a.groups;
   plan.panels = (plan.group_columns + a.nr - 1) / a.nr;
   plan.weight_rows = weight_rows_of(args, plan.groups * plan.panels);
-  plan.packed_rows = rows_of_block(plan, plan.source.row_bytes());
-  plan.block_rows = plan.source.direct()
-                        ? std::max(plan.packed_rows, rows_of_block(plan, new_bytes_of_row(plan.source)))
-                        : plan.packed_rows;
+  plan.packed_rows = rows_of_block(plan, way.block_bytes, plan.source.row_bytes());
+  plan.block_rows = plan.source.direct() ? std::max(plan.packed_rows,
+                                                    rows_of_block(plan, way.block_bytes, new_bytes_of_row(plan.source)))
+                                         : plan.packed_rows;
   Carver carver(nullptr);
   carve(plan, carver);
   plan.scratch_bytes = carver.used();

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/conv_q8_bands.h"
+#include "kernels/gemm/conv_q8_way.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/op.h"
 
@@ -21,6 +22,7 @@ struct WeightRows {
 
 struct ConvQ8Plan {
   const GemmQ8Kernel* kernel;
+  bool turned;  // see ConvQ8Way
   ConvQ8Source source;
   WeightRows weight_rows;
   int nr, kg;

@@ -73,6 +73,10 @@ GemmQ8Kernels gemm_q8_kernels();
 // The kernel for weights packed as (nr, kg): of `isa` if it has one for them, else scalar.
 const GemmQ8Kernel& select_gemm_q8(Isa isa, Dtype activations, int nr, int kg);
 
+// Kernels that can stand in for that one: of its instruction set, with its packing. It is the first of them.
+int gemm_q8_peer_count(const GemmQ8Kernel& kernel);
+const GemmQ8Kernel& gemm_q8_peer(const GemmQ8Kernel& kernel, int index);
+
 #define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, picks_depth, mac_ns) \
   namespace space {                                                                \
   void name(const GemmQ8Rows& rows) noexcept;                                      \

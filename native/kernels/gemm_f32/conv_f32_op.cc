@@ -149,8 +149,13 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs& args, Isa isa) {
+  const bool is_packed_for_it = gemm_f32_kernels(isa).nr == args.attrs<ConvF32Attrs>().nr;
+  return std::string("gemm_f32_") + (is_packed_for_it ? gemm_f32_kernel_space(isa) : "scalar");
+}
+
 }  // namespace
 
-const OpDef kConvF32Op = {Opcode::kConvF32, "conv_f32", check, scratch_bytes, run};
+const OpDef kConvF32Op = {Opcode::kConvF32, "conv_f32", check, scratch_bytes, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

@@ -115,8 +115,11 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("gemm_f32_") + gemm_f32_kernel_space(isa); }
+
 }  // namespace
 
-const OpDef kDepthwiseF32Op = {Opcode::kDepthwiseF32, "depthwise_f32", check, nullptr, run, state_bytes, prepare};
+const OpDef kDepthwiseF32Op = {Opcode::kDepthwiseF32, "depthwise_f32", check, nullptr, run,
+                               state_bytes,           prepare,         kernel};
 
 }  // namespace edgekit

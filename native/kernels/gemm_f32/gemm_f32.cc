@@ -17,6 +17,8 @@ constexpr Variant<GemmF32Kernels> kVariants[] = {
 
 const GemmF32Kernels& gemm_f32_kernels(Isa isa) { return select_variant(kVariants, isa); }
 
+const char* gemm_f32_kernel_space(Isa isa) { return best_variant(kVariants, isa).name; }
+
 const GemmF32Kernels& gemm_f32_kernels(Isa isa, int nr) {
   const GemmF32Kernels& best = gemm_f32_kernels(isa);
   return best.nr == nr ? best : scalar::gemm_f32_kernels();

@@ -87,6 +87,7 @@ const GemmF32Kernels& gemm_f32_kernels(Isa isa, int nr);
 
 // The table for `isa`, for operands that this op packs itself.
 const GemmF32Kernels& gemm_f32_kernels(Isa isa);
+const char* gemm_f32_kernel_space(Isa isa);  // the namespace that the table is of
 
 // What a convolution may fuse.
 Status expect_fused_activation(const char* name, int32_t value);

@@ -266,8 +266,10 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("gemm_f32_") + gemm_f32_kernel_space(isa); }
+
 }  // namespace
 
-const OpDef kLstmOp = {Opcode::kLstm, "lstm", check, scratch_bytes, run};
+const OpDef kLstmOp = {Opcode::kLstm, "lstm", check, scratch_bytes, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

@@ -35,6 +35,7 @@ struct PoolKernels {
 };
 
 const PoolKernels& pool_kernels(Isa isa);
+const char* pool_kernel_space(Isa isa);  // the namespace that the table is of
 
 #define EK_KERNELS(isa, space)       \
   namespace space {                  \

@@ -116,10 +116,14 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("pool_") + pool_kernel_space(isa); }
+
 }  // namespace
 
 const PoolKernels& pool_kernels(Isa isa) { return select_variant(kVariants, isa); }
 
-const OpDef kPoolOp = {Opcode::kPool, "pool", check, nullptr, run};
+const char* pool_kernel_space(Isa isa) { return best_variant(kVariants, isa).name; }
+
+const OpDef kPoolOp = {Opcode::kPool, "pool", check, nullptr, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

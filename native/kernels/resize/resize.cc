@@ -15,6 +15,8 @@ constexpr Variant<ResizeKernels> kVariants[] = {
 
 const ResizeKernels& resize_kernels(Isa isa) { return select_variant(kVariants, isa); }
 
+const char* resize_kernel_space(Isa isa) { return best_variant(kVariants, isa).name; }
+
 Status expect_index_table(const char* name, const TensorView& table, int32_t count, int32_t limit) {
   EK_RETURN_IF_ERROR(expect_vector(name, table, Dtype::kI32, count));
   if (table.data == nullptr) return invalid("%s is not a constant", name);

@@ -36,6 +36,7 @@ struct ResizeKernels {
 };
 
 const ResizeKernels& resize_kernels(Isa isa);
+const char* resize_kernel_space(Isa isa);  // the namespace that the table is of
 
 // That `table` is a constant of `count` indices, all inside [0, limit): read at load, trusted when the op runs.
 Status expect_index_table(const char* name, const TensorView& table, int32_t count, int32_t limit);

@@ -72,8 +72,10 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("resize_") + resize_kernel_space(isa); }
+
 }  // namespace
 
-const OpDef kResizeLinearOp = {Opcode::kResizeLinear, "resize_linear", check, nullptr, run};
+const OpDef kResizeLinearOp = {Opcode::kResizeLinear, "resize_linear", check, nullptr, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

@@ -100,8 +100,10 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("softmax_") + softmax_kernel_space(isa); }
+
 }  // namespace
 
-const OpDef kLayerNormOp = {Opcode::kLayerNorm, "layer_norm", check, scratch_bytes, run};
+const OpDef kLayerNormOp = {Opcode::kLayerNorm, "layer_norm", check, scratch_bytes, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

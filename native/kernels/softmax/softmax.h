@@ -34,6 +34,7 @@ struct SoftmaxKernels {
 };
 
 const SoftmaxKernels& softmax_kernels(Isa isa);
+const char* softmax_kernel_space(Isa isa);  // the namespace that the table is of
 
 #define EK_KERNELS(isa, space)             \
   namespace space {                        \

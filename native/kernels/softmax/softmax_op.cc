@@ -172,10 +172,14 @@ Status run(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+std::string kernel(const OpArgs&, Isa isa) { return std::string("softmax_") + softmax_kernel_space(isa); }
+
 }  // namespace
 
 const SoftmaxKernels& softmax_kernels(Isa isa) { return select_variant(kVariants, isa); }
 
-const OpDef kSoftmaxOp = {Opcode::kSoftmax, "softmax", check, scratch_bytes, run};
+const char* softmax_kernel_space(Isa isa) { return best_variant(kVariants, isa).name; }
+
+const OpDef kSoftmaxOp = {Opcode::kSoftmax, "softmax", check, scratch_bytes, run, nullptr, nullptr, kernel};
 
 }  // namespace edgekit

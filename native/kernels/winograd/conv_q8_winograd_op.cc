@@ -83,13 +83,17 @@ WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
   return s;
 }
 
-// As many tiles as keep v and m in about half of a level-2 cache, in equal blocks of whole register tiles.
-int64_t tiles_of_block(int64_t tiles, int64_t channels, int64_t panels) {
-  constexpr int64_t kBlockBytes = 224 * 1024;
+// As many tiles as keep v and m in about half of a level-2 cache (the first of these, unless `edgekit tune` has found
+// another one to be faster), in equal blocks of whole register tiles.
+constexpr int64_t kBlockKib[] = {224, 96, 448};  // by OpArgs::way
+constexpr int kBlocks = 3;
+
+int64_t tiles_of_block(const WinogradPlan& plan, int64_t block_bytes) {
   constexpr int64_t kStep = 6;
-  const int64_t tile_bytes = kWinogradPositions * (channels * 2 + panels * kWinogradColumns * 4);
-  const int64_t most = std::clamp<int64_t>(kBlockBytes / tile_bytes / kStep, 2, 8) * kStep;
-  return divided_up(tiles, divided_up(tiles, most));
+  const int64_t column_bytes = int64_t{plan.kernels->most_panels} * kWinogradColumns * 4;
+  const int64_t tile_bytes = kWinogradPositions * (plan.channels * 2 + column_bytes);
+  const int64_t most = std::clamp<int64_t>(block_bytes / tile_bytes / kStep, 2, 8) * kStep;
+  return divided_up(plan.tiles, divided_up(plan.tiles, most));
 }
 
 WinogradPlan plan_conv_q8_winograd(const OpArgs& args, Isa isa) {
@@ -104,7 +108,7 @@ WinogradPlan plan_conv_q8_winograd(const OpArgs& args, Isa isa) {
   plan.pairs = divided_up(x.dims[3], 2);
   plan.panels = divided_up(y.dims[3], kWinogradColumns);
   plan.step_pairs = std::min(plan.pairs, kStepPairs);
-  plan.block_tiles = tiles_of_block(plan.tiles, plan.channels, plan.kernels->most_panels);
+  plan.block_tiles = tiles_of_block(plan, kBlockKib[args.way] * 1024);
   // An odd number of cache lines, so that the positions of a tile lie in different sets of the cache.
   plan.position_step = divided_up(plan.block_tiles * plan.channels, 64) * 64 + 32;
   plan.panel_step = plan.block_tiles * kWinogradPositions * kWinogradColumns;
@@ -277,10 +281,17 @@ Status run_conv_q8_winograd(const OpArgs& args, RunContext& context) {
   return Status::ok();
 }
 
+int ways_conv_q8_winograd(const OpArgs&, int, Isa) { return kBlocks; }
+
+std::string kernel_conv_q8_winograd(const OpArgs& args, Isa isa) {
+  const std::string name = select_winograd_q8(isa).name;
+  return args.way == 0 ? name : name + " blocks of " + std::to_string(kBlockKib[args.way]) + " KiB";
+}
+
 }  // namespace
 
-const OpDef kConvQ8WinogradOp = {Opcode::kConvQ8Winograd,  "conv_q8_winograd",   check_conv_q8_winograd,
-                                 scratch_conv_q8_winograd, run_conv_q8_winograd, state_conv_q8_winograd,
-                                 prepare_conv_q8_winograd};
+const OpDef kConvQ8WinogradOp = {Opcode::kConvQ8Winograd,  "conv_q8_winograd",      check_conv_q8_winograd,
+                                 scratch_conv_q8_winograd, run_conv_q8_winograd,    state_conv_q8_winograd,
+                                 prepare_conv_q8_winograd, kernel_conv_q8_winograd, ways_conv_q8_winograd};
 
 }  // namespace edgekit
