@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/conv_q8_bands.h"
+#include "kernels/gemm/conv_q8_padding.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/op.h"
 
@@ -23,6 +24,7 @@ struct ConvQ8Plan {
   const GemmQ8Kernel* kernel;
   ConvQ8Source source;
   WeightRows weight_rows;
+  ConvQ8Padding padding;
   int nr, kg;
   int64_t rows;  // output pixels
   int64_t groups;
