@@ -11,52 +11,51 @@ namespace {
 constexpr int64_t kCopyBytes = 32 * 1024;
 constexpr int64_t kMostCopyBytes = 512 * 1024;
 
-// Lines of x that `lines` lines of y reach.
-int64_t reached_lines(const ConvWindow& window, int64_t lines) {
-  return (lines - 1) * window.stride_h + int64_t{window.kernel_h - 1} * window.dilation_h + 1;
-}
-
 bool is_covered(const Span& inner, int64_t outputs) { return inner.begin == 0 && inner.end == outputs; }
 
 }  // namespace
 
-ConvQ8Padding conv_q8_padding(const ConvQ8Source& s, int64_t groups) {
-  const bool all_inside = is_covered(s.inner_rows(), s.out_h) && is_covered(s.inner_columns(), s.out_w);
-  if (groups == 1 || s.channels % s.kg != 0 || all_inside) return {};
+ConvQ8Padding padding_of(const ConvQ8Source& s, int64_t channels, int64_t bytes, int64_t most) {
   const ConvWindow& w = s.window;
   ConvQ8Padding padding{};
   padding.columns = (int64_t{s.out_w} - 1) * w.stride_w + int64_t{w.kernel_w - 1} * w.dilation_w + 1;
-  padding.channels = groups * s.channels;
-  if (padding.columns > kMostCopyBytes / padding.channels) return {};
-  const int64_t line = padding.line_bytes(), least = reached_lines(w, 1);
-  if (least > kMostCopyBytes / line) return {};
-  padding.lines = std::clamp<int64_t>(1 + (kCopyBytes / line - least) / w.stride_h, 1, s.out_h);
-  padding.bytes = reached_lines(w, padding.lines) * line;
+  padding.channels = channels;
+  const int64_t least = reached_lines(w, 1);
+  if (padding.columns > most / channels || least > most / padding.line_bytes()) return {};
+  padding.lines = std::clamp<int64_t>(1 + (bytes / padding.line_bytes() - least) / w.stride_h, 1, s.out_h);
+  padding.bytes = reached_lines(w, padding.lines) * padding.line_bytes();
   return padding;
 }
 
-void copy_padded(const ConvQ8Source& s, const ConvQ8Padding& padding, int64_t n, int64_t first, int64_t count,
-                 uint8_t* to) {
-  const int64_t first_ix = s.window.first_column(0), channels = padding.channels;
-  const int64_t left = std::clamp<int64_t>(-first_ix, 0, padding.columns);
-  const int64_t right = std::clamp<int64_t>(s.w - first_ix, left, padding.columns);
-  const auto put = [&](int64_t column, int64_t columns) {
-    std::memset(to + column * channels, s.x_zero & 0xff, static_cast<size_t>(columns * channels));
-  };
-  const int64_t first_iy = s.window.first_row(first), end = first_iy + reached_lines(s.window, count);
-  for (int64_t iy = first_iy; iy < end; ++iy, to += padding.line_bytes()) {
-    if (iy < 0 || iy >= s.h) {
-      put(0, padding.columns);
-      continue;
-    }
-    put(0, left);
-    put(right, padding.columns - right);
-    const uint8_t* from = s.x + n * s.stride_n + iy * s.stride_h + (first_ix + left) * s.stride_w;
-    const int64_t step = s.stride_w == channels ? right - left : 1;  // columns of a move
-    for (int64_t column = left; column < right; column += step, from += step * s.stride_w) {
+ConvQ8Padding conv_q8_padding(const ConvQ8Source& s, int64_t groups) {
+  const bool all_inside = is_covered(s.inner_rows(), s.out_h) && is_covered(s.inner_columns(), s.out_w);
+  if (groups == 1 || s.channels % s.kg != 0 || all_inside) return {};
+  return padding_of(s, groups * s.channels, kCopyBytes, kMostCopyBytes);
+}
+
+PaddedLines padded_lines(const ConvQ8Source& s, const ConvQ8Padding& padding, Span rows) {
+  const OutputCursor at(s, rows.begin);
+  const int64_t most = std::min<int64_t>(padding.lines, s.out_h - at.oy);
+  const int64_t count = std::min(rows.end - rows.begin, most * s.out_w - at.ox);
+  return {at.n, at.oy, (at.ox + count + s.out_w - 1) / s.out_w, count};
+}
+
+void copy_padded(const ConvQ8Source& s, const ConvQ8Padding& padding, const PaddedLines& lines, uint8_t* to) {
+  const int64_t channels = padding.channels;
+  for_each_padded_line(s, padding, lines, [&](const PaddedLine& line) {
+    const auto fill = [&](int64_t begin, int64_t end) {
+      std::memset(to + begin * channels, s.x_zero & 0xff, static_cast<size_t>((end - begin) * channels));
+    };
+    const Span inside = line.inside;
+    fill(0, inside.begin);
+    fill(inside.end, padding.columns);
+    const uint8_t* from = line.from;
+    const int64_t step = s.stride_w == channels ? inside.end - inside.begin : 1;  // columns of a move
+    for (int64_t column = inside.begin; column < inside.end; column += step, from += step * s.stride_w) {
       std::memcpy(to + column * channels, from, static_cast<size_t>(step * channels));
     }
-  }
+    to += padding.line_bytes();
+  });
 }
 
 void padded_offsets(const ConvQ8Source& s, const ConvQ8Padding& padding, int64_t* offsets) {

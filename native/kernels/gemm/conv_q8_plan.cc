@@ -141,20 +141,19 @@ class Sweep {
     const ConvQ8Source& s = plan_.source;
     tile_.quads = 0;
     while (rows.begin < rows.end) {
-      const OutputCursor at(s, rows.begin);
-      const int64_t lines = std::min<int64_t>(plan_.padding.lines, s.out_h - at.oy);
-      const int64_t count = std::min(rows.end - rows.begin, lines * s.out_w - at.ox);
-      copy_padded(s, plan_.padding, at.n, at.oy, (at.ox + count + s.out_w - 1) / s.out_w, scratch_.copy);
-      provide_padded_rows(images_, plan_.padding, {rows.begin, rows.begin + count}, scratch_.copy, scratch_.rows.at);
+      const PaddedLines lines = padded_lines(s, plan_.padding, rows);
+      copy_padded(s, plan_.padding, lines, scratch_.copy);
+      const Span block{rows.begin, rows.begin + lines.rows};
+      provide_padded_rows(images_, plan_.padding, block, scratch_.copy, scratch_.rows.at);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const int64_t group = panel / plan_.panels;
         for (int64_t i = 0; i < s.depth_groups(); ++i) {
           scratch_.packed_groups[i] = scratch_.direct_groups[i] + group * s.channels;
         }
         provide_panel(panel, group);
-        sweep(scratch_.packed_groups, scratch_.packed_offsets, {0, count});
+        sweep(scratch_.packed_groups, scratch_.packed_offsets, {0, lines.rows});
       }
-      rows.begin += count;
+      rows.begin = block.end;
     }
   }
 

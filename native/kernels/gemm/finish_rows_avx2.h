@@ -80,7 +80,7 @@ inline __attribute__((always_inline)) void finish_rows(const GemmQ8Rows& t, cons
   if (kFinish == Finish::kTable || (kFinish == Finish::kAny && t.requantize->lut != nullptr)) {
     look_up_each(bytes, t.requantize->lut_steps);
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const __m256i both = bytes[r / kStep];
     const bool upper = r % kStep * kVectors >= 2;
