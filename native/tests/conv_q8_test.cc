@@ -39,15 +39,17 @@ EK_TEST(pointwise_shapes) {
 }
 
 EK_TEST(every_row_count) {
-  for (int rows = 1; rows <= 33; ++rows) {
-    ConvCase c;
-    c.channels = 20;
-    c.out_channels = 37;
-    c.h = 1;
-    c.w = rows;
-    c.y_gap = rows % 3;
-    c.seed = static_cast<uint64_t>(rows);
-    check_all(c);
+  for (const int channels : {20, 100}) {  // products of words and of bytes
+    for (int rows = 1; rows <= 33; ++rows) {
+      ConvCase c;
+      c.channels = channels;
+      c.out_channels = 37;
+      c.h = 1;
+      c.w = rows;
+      c.y_gap = rows % 3;
+      c.seed = static_cast<uint64_t>(rows);
+      check_all(c);
+    }
   }
 }
 
@@ -110,7 +112,7 @@ EK_TEST(groups_with_borders) {
   struct Window {
     int kernel, stride, dilation, pad_top, pad_left, out_h;
   };
-  const Window windows[] = {{3, 1, 1, 1, 1, 0}, {3, 2, 1, 1, 1, 0},  {5, 1, 2, 4, 4, 0}, {3, 3, 1, 0, 2, 0},
+  const Window windows[] = {{3, 1, 1, 1, 1, 0},  {3, 2, 1, 1, 1, 0},  {5, 1, 2, 4, 4, 0}, {3, 3, 1, 0, 2, 0},
                             {3, 1, 1, 1, -1, 0}, {4, 1, 1, 9, 9, 35}, {3, 1, 1, 1, 1, 9}, {1, 2, 1, 1, 1, 0}};
   uint64_t seed = 1;
   for (const Window& window : windows) {
@@ -160,7 +162,7 @@ EK_TEST(fused_table_and_addition) {
       for (const bool clamp : {false, true}) {
         for (const int out_channels : {1, 7, 16, 20, 64, 75}) {
           ConvCase c;
-          c.channels = 24;
+          c.channels = seed % 2 ? 24 : 120;
           c.out_channels = out_channels;
           c.w = 9;
           c.y_gap = 3;
@@ -198,11 +200,11 @@ EK_TEST(extremes_and_ties) {
 // Enough work to be shared, by rows and by columns; more threads than either.
 EK_TEST(threads) {
   for (const int threads : {1, 2, 3, 5}) {
-    for (const int width : {2, 40}) {
+    for (const int width : {2, 40, 300}) {
       ConvCase c;
       c.h = 2;
       c.w = width;
-      c.channels = 256;
+      c.channels = width == 300 ? 64 : 256;
       c.out_channels = width == 2 ? 700 : 70;
       c.threads = threads;
       c.seed = static_cast<uint64_t>(threads);

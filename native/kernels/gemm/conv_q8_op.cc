@@ -44,12 +44,12 @@ Status check_weights(const OpArgs& args) {
   const int64_t panels = (out_channels / a.groups + a.nr - 1) / a.nr;
   const int64_t lanes = int64_t{a.nr} * a.kg;
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, out_channels));
-  if (a.groups > 1) {  // a session may widen them
+  const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
+  const TensorView* row_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
+  if (a.groups > 1 || starts != nullptr) {  // a session may widen them
     EK_RETURN_IF_ERROR(expect_constant("w", args.in(1)));
     EK_RETURN_IF_ERROR(expect_constant("bias", args.in(2)));
   }
-  const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
-  const TensorView* row_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
   if (starts == nullptr && row_groups == nullptr) {
     const int64_t dims[4] = {a.groups, panels, depth_groups, lanes};
     return expect_dense("w", args.in(1), Dtype::kS8, dims, 4);

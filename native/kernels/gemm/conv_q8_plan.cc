@@ -260,8 +260,6 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   return plan;
 }
 
-void run_conv_q8_task(const ConvQ8Task& task, Span rows, Span panels) {
-  Sweep(task).run(rows, panels);
-}
+void run_conv_q8_task(const ConvQ8Task& task, Span rows, Span panels) { Sweep(task).run(rows, panels); }
 
 }  // namespace edgekit

@@ -16,6 +16,7 @@ constexpr WordKernel kKernels[] = {
 constexpr int64_t kCopyBytes = 16 * 1024;
 constexpr int64_t kMostCopyBytes = 256 * 1024;
 constexpr int64_t kMostGroupChannels = 64;
+constexpr int64_t kMostPointwiseChannels = 96;
 
 constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -28,19 +29,36 @@ struct Shape {
   int64_t all_panels() const { return groups * panels; }
 };
 
+// Groups: bytes leave most of a wide panel empty, and each group has a border of its own.
+bool gains_by_groups(const ConvQ8Attrs& a, const ConvQ8Source& s, int64_t group_columns) {
+  const bool fills_panels = a.nr == kWordColumns || group_columns <= kWordColumns;
+  return a.groups > 1 && s.channels <= kMostGroupChannels && int64_t{a.kernel_h} * a.kernel_w > 1 && fills_panels;
+}
+
+// Pointwise convolutions: where pairs of bytes would saturate so often that their list is much longer than the depth.
+// Deeper ones would make more of longer panels than the first-level cache holds.
+bool gains_by_pairs(const OpArgs& args, const ConvQ8Attrs& a, const ConvQ8Source& s, int64_t group_columns) {
+  const bool is_pointwise = a.groups == 1 && int64_t{a.kernel_h} * a.kernel_w * a.stride_h * a.stride_w == 1;
+  if (!is_pointwise || s.channels > kMostPointwiseChannels || args.input_count <= 7 || args.inputs[7] == nullptr) {
+    return false;
+  }
+  const int64_t panels = (group_columns + a.nr - 1) / a.nr;
+  return 8 * int64_t{args.in(7).dims[0]} > 9 * panels * s.depth_groups();
+}
+
 Shape shape_of(const OpArgs& args, Isa isa) {
   const auto& a = args.attrs<ConvQ8Attrs>();
   Shape shape{};
   shape.source = conv_q8_source(args.in(0), args.out(0), a);
   const ConvQ8Source& s = shape.source;
-  const bool fits = a.groups > 1 && s.channels <= kMostGroupChannels && a.nr % kWordColumns == 0 &&
-                    int64_t{a.kernel_h} * a.kernel_w > 1 && args.in(0).dtype == Dtype::kU8;
-  if (!fits) return shape;
+  const int64_t group_columns = args.out(0).dims[3] / a.groups;
+  const bool gains = gains_by_groups(a, s, group_columns) || gains_by_pairs(args, a, s, group_columns);
+  if (!gains || a.nr % kWordColumns != 0 || args.in(0).dtype != Dtype::kU8) return shape;
   const int64_t pairs = (s.channels + 1) / 2;
   shape.padding = padding_of(s, pairs * 2 * static_cast<int64_t>(sizeof(uint16_t)), kCopyBytes, kMostCopyBytes);
   if (shape.padding.lines == 0) return shape;
   shape.groups = a.groups;
-  shape.group_columns = args.out(0).dims[3] / a.groups;
+  shape.group_columns = group_columns;
   shape.panels = (shape.group_columns + kWordColumns - 1) / kWordColumns;
   shape.depth_groups = int64_t{a.kernel_h} * a.kernel_w * pairs;
   shape.kernel = word_kernel(isa);
@@ -94,31 +112,43 @@ class Unpacking {
  private:
   int64_t packed_panels() const { return (shape_.group_columns + attrs_.nr - 1) / attrs_.nr; }
 
-  // One row of a panel, counted over all groups.
-  void add(int64_t panel, int64_t depth_group, int form, const int8_t* row) {
+  // One row of a packed panel, counted over all groups.
+  void add(int64_t packed_panel, int64_t depth_group, int form, const int8_t* row) {
     const ConvQ8Source& s = shape_.source;
-    const int64_t group = panel / packed_panels(), first = panel % packed_panels() * attrs_.nr;
+    const int64_t group = packed_panel / packed_panels(), first = packed_panel % packed_panels() * attrs_.nr;
+    const int64_t end = std::min<int64_t>(first + attrs_.nr, shape_.group_columns);
     const int64_t line = depth_group / s.run_groups, run = depth_group % s.run_groups * attrs_.kg;
     for (int j = 0; j < attrs_.kg; ++j) {
       const int64_t byte = run + (form == 0 ? j : kFormOrder[form] >> (8 * j) & 0xff);
       if (byte >= s.run_bytes) continue;  // behind the last tap
-      const int64_t tap = line * attrs_.kernel_w + byte / s.channels, channel = byte % s.channels;
-      const int64_t word = tap * ((s.channels + 1) / 2 * 2) + channel;
+      const int64_t tap = line * attrs_.kernel_w + byte / s.channels;
+      const int64_t word = tap * ((s.channels + 1) / 2 * 2) + byte % s.channels;
       const bool complemented = (kFormComplement[form] >> (8 * j) & 0xff) != 0;
-      const int64_t columns = std::min<int64_t>(attrs_.nr, shape_.group_columns - first);
-      for (int64_t c = 0; c < columns; ++c) put(group, first + c, word, row[c * attrs_.kg + j], complemented);
+      for (int64_t column = first; column < end; column += kWordColumns) {
+        const int64_t panel = group * shape_.panels + column / kWordColumns;
+        const Lanes to{to_.b + (panel * shape_.depth_groups + word / 2) * kWordColumns * 2 + word % 2,
+                       to_.bias + panel * kWordColumns, std::min<int64_t>(kWordColumns, end - column)};
+        put(to, row + (column - first) * attrs_.kg + j, complemented);
+      }
     }
   }
 
+  // One word of the columns of a panel.
+  struct Lanes {
+    int16_t* words;  // two apart
+    int32_t* bias;
+    int64_t count;
+  };
+
   // w * (255 - x) = 255 * w - w * x. The bias lacks the first part.
-  void put(int64_t group, int64_t column, int64_t word, int32_t w, bool complemented) {
-    const int64_t panel = group * shape_.panels + column / kWordColumns, lane = column % kWordColumns;
-    int16_t& to = to_.b[((panel * shape_.depth_groups + word / 2) * kWordColumns + lane) * 2 + word % 2];
-    const int32_t sum = to + (complemented ? -w : w);
-    fits_ = fits_ && sum >= INT16_MIN && sum <= INT16_MAX;
-    to = static_cast<int16_t>(sum);
-    int32_t& bias = to_.bias[panel * kWordColumns + lane];
-    if (complemented) bias = static_cast<int32_t>(static_cast<uint32_t>(bias) + static_cast<uint32_t>(255 * w));
+  void put(const Lanes& to, const int8_t* w, bool complemented) {
+    for (int64_t lane = 0; lane < to.count; ++lane, w += attrs_.kg) {
+      const int32_t sum = to.words[2 * lane] + (complemented ? -*w : *w);
+      fits_ = fits_ && sum >= INT16_MIN && sum <= INT16_MAX;
+      to.words[2 * lane] = static_cast<int16_t>(sum);
+      if (complemented)
+        to.bias[lane] = static_cast<int32_t>(static_cast<uint32_t>(to.bias[lane]) + static_cast<uint32_t>(255 * *w));
+    }
   }
 
   const ConvQ8Attrs& attrs_;
@@ -141,8 +171,7 @@ void fill_lists(const OpArgs& args, const Shape& shape, const Lists& to) {
   int64_t* offset = to.offsets;
   for (int64_t ky = 0; ky < w.kernel_h; ++ky) {
     for (int64_t kx = 0; kx < w.kernel_w; ++kx) {
-      const int64_t tap =
-          ky * w.dilation_h * shape.padding.line_bytes() + kx * w.dilation_w * shape.padding.channels;
+      const int64_t tap = ky * w.dilation_h * shape.padding.line_bytes() + kx * w.dilation_w * shape.padding.channels;
       for (int64_t byte = 0; byte < shape.padding.channels; byte += 4) *offset++ = tap + byte;
     }
   }

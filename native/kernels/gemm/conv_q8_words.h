@@ -1,6 +1,7 @@
-// Grouped convolutions of few channels as products of 16-bit words: each group's channels of a few lines are widened
-// once, weights when a session starts. Pairs of words never saturate, so that no depth group comes twice, and neither
-// windows over the border nor panels that are not full cost more than others.
+// Convolutions as products of 16-bit words: each group's channels of a few lines are widened once, weights when a
+// session starts. Pairs of words never saturate, so that no depth group comes twice, and neither windows over the
+// border nor panels that are not full cost more than others. For grouped convolutions of few channels, and for
+// pointwise ones of little depth.
 #ifndef EDGEKIT_KERNELS_GEMM_CONV_Q8_WORDS_H_
 #define EDGEKIT_KERNELS_GEMM_CONV_Q8_WORDS_H_
 
@@ -52,11 +53,10 @@ size_t conv_q8_word_scratch(const OpArgs& args, Isa isa);
 // As run_conv_q8_task.
 void run_conv_q8_words(const ConvQ8Task& task, const ConvQ8Words& words, Span rows, Span panels);
 
-#define EK_WORD_KERNEL(name, widen, space, isa)         \
-  namespace space {                                     \
-  void name(const GemmQ8Rows& rows) noexcept;           \
-  void widen(const uint8_t*, int64_t, int64_t, int64_t, \
-             uint16_t*, int64_t) noexcept;              \
+#define EK_WORD_KERNEL(name, widen, space, isa)                                       \
+  namespace space {                                                                   \
+  void name(const GemmQ8Rows& rows) noexcept;                                         \
+  void widen(const uint8_t*, int64_t, int64_t, int64_t, uint16_t*, int64_t) noexcept; \
   }
 #include "kernels/gemm/word_kernels.inc"
 #undef EK_WORD_KERNEL
