@@ -77,15 +77,17 @@ EK_TEST(pointwise_shapes) {
 }
 
 EK_TEST(every_row_count) {
-  for (int rows = 1; rows <= 33; ++rows) {
-    ConvCase c;
-    c.channels = 20;
-    c.out_channels = 37;
-    c.h = 1;
-    c.w = rows;
-    c.y_gap = rows % 3;
-    c.seed = static_cast<uint64_t>(rows);
-    check_all(c);
+  for (const int channels : {20, 100}) {  // products of words and of bytes
+    for (int rows = 1; rows <= 33; ++rows) {
+      ConvCase c;
+      c.channels = channels;
+      c.out_channels = 37;
+      c.h = 1;
+      c.w = rows;
+      c.y_gap = rows % 3;
+      c.seed = static_cast<uint64_t>(rows);
+      check_all(c);
+    }
   }
 }
 
@@ -143,6 +145,54 @@ EK_TEST(groups) {
   }
 }
 
+// Groups of whole depth groups, with windows over the border: one copy of a few lines serves all groups.
+EK_TEST(groups_with_borders) {
+  struct Window {
+    int kernel, stride, dilation, pad_top, pad_left, out_h;
+  };
+  const Window windows[] = {{3, 1, 1, 1, 1, 0},  {3, 2, 1, 1, 1, 0},  {5, 1, 2, 4, 4, 0}, {3, 3, 1, 0, 2, 0},
+                            {3, 1, 1, 1, -1, 0}, {4, 1, 1, 9, 9, 35}, {3, 1, 1, 1, 1, 9}, {1, 2, 1, 1, 1, 0}};
+  uint64_t seed = 1;
+  for (const Window& window : windows) {
+    for (const int per_group : {4, 8, 16, 20}) {
+      for (const int variant : {0, 1, 2, 3}) {
+        ConvCase c;
+        c.n = 2;
+        c.h = 20;
+        c.w = 13 + 11 * (variant % 2);
+        c.groups = 3 + variant;
+        c.channels = c.groups * per_group;
+        c.out_channels = c.groups * (per_group + variant);
+        c.kernel_h = c.kernel_w = window.kernel;
+        c.stride_h = c.stride_w = window.stride;
+        c.dilation_h = c.dilation_w = window.dilation;
+        c.pad_top = window.pad_top;
+        c.pad_left = window.pad_left;
+        c.out_h = window.out_h;
+        c.x_gap = c.y_gap = variant % 2 * 5;
+        c.zero_padding = variant == 3;
+        c.add = variant == 2;
+        c.threads = variant == 1 ? 3 : 1;
+        c.flush = variant % 2 ? GuardedBuffer::Flush::kEnd : GuardedBuffer::Flush::kBegin;
+        c.seed = seed++;
+        check_all(c);
+      }
+    }
+  }
+}
+
+// Wider than a copy may be: windows are read one by one.
+EK_TEST(groups_of_a_long_line) {
+  ConvCase c;
+  c.h = 2;
+  c.w = 25000;
+  c.groups = 2;
+  c.channels = c.out_channels = 8;
+  c.kernel_h = c.kernel_w = 3;
+  c.pad_top = c.pad_left = 1;
+  check_all(c);
+}
+
 EK_TEST(fused_table_and_addition) {
   uint64_t seed = 1;
   for (const bool lut : {false, true}) {
@@ -150,7 +200,7 @@ EK_TEST(fused_table_and_addition) {
       for (const bool clamp : {false, true}) {
         for (const int out_channels : {1, 7, 16, 20, 64, 75}) {
           ConvCase c;
-          c.channels = 24;
+          c.channels = seed % 2 ? 24 : 120;
           c.out_channels = out_channels;
           c.w = 9;
           c.y_gap = 3;
@@ -188,11 +238,11 @@ EK_TEST(extremes_and_ties) {
 // Enough work to be shared, by rows and by columns; more threads than either.
 EK_TEST(threads) {
   for (const int threads : {1, 2, 3, 5}) {
-    for (const int width : {2, 40}) {
+    for (const int width : {2, 40, 300}) {
       ConvCase c;
       c.h = 2;
       c.w = width;
-      c.channels = 256;
+      c.channels = width == 300 ? 64 : 256;
       c.out_channels = width == 2 ? 700 : 70;
       c.threads = threads;
       c.seed = static_cast<uint64_t>(threads);

@@ -92,6 +92,7 @@ struct BinaryCase {
   int n, a_stride, b_stride, y_stride, kind;
   Dtype dtype;
   bool clamp, ties;
+  bool in_place = false;  // y is a
 };
 
 void check_binary(Isa isa, const BinaryCase& c) {
@@ -110,12 +111,15 @@ void check_binary(Isa isa, const BinaryCase& c) {
   p.b_scale = c.ties ? 1.0f : 0.7f * (0.5f + random.unit());
   p.y_min = c.clamp ? p.y_zero : low;
   p.y_max = low + 255;
-  EK_CHECK(check_and_run(kBinaryQ8Op, {&a.view, &b.view}, y.view, &p, isa).is_ok());
+  std::vector<int> expected(static_cast<size_t>(c.n));
+  for (int i = 0; i < c.n; ++i) expected[static_cast<size_t>(i)] = plain_binary(p, a.value(i), b.value(i));
+  Row& to = c.in_place ? a : y;
+  EK_CHECK(check_and_run(kBinaryQ8Op, {&a.view, &b.view}, to.view, &p, isa).is_ok());
   for (int i = 0; i < c.n; ++i) {
-    const int expected = plain_binary(p, a.value(i), b.value(i));
-    EK_CHECK_MSG(y.value(i) == expected, std::string(name_of(isa)) + " binary kind " + std::to_string(c.kind) +
-                                             " n=" + std::to_string(c.n) + ": " + std::to_string(y.value(i)) +
-                                             ", expected " + std::to_string(expected));
+    EK_CHECK_MSG(to.value(i) == expected[static_cast<size_t>(i)],
+                 std::string(name_of(isa)) + " binary kind " + std::to_string(c.kind) + " n=" + std::to_string(c.n) +
+                     ": " + std::to_string(to.value(i)) + ", expected " +
+                     std::to_string(expected[static_cast<size_t>(i)]));
   }
 }
 
@@ -123,7 +127,10 @@ EK_TEST(binary) {
   for (const Isa isa : runnable_isas()) {
     for (const int kind : {0, 1, 2}) {
       for (const Dtype dtype : {Dtype::kU8, Dtype::kS8}) {
-        for (int n = 1; n <= 130; ++n) check_binary(isa, {n, 1, 1, 1, kind, dtype, n % 2 == 0, n % 3 == 0});
+        for (int n = 1; n <= 130; ++n) {
+          check_binary(isa, {n, 1, 1, 1, kind, dtype, n % 2 == 0, n % 3 == 0});
+          check_binary(isa, {n, 1, 1, 1, kind, dtype, n % 3 == 0, n % 2 == 0, true});
+        }
         for (const int n : {40, 3000}) {
           check_binary(isa, {n, 1, 0, 1, kind, dtype, false, false});
           check_binary(isa, {n, 0, 1, 1, kind, dtype, true, false});

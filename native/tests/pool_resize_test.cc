@@ -70,7 +70,7 @@ void test_pool(PoolAttrs attrs, Dtype dtype, const Dims& x_dims, int32_t out_h, 
 EK_TEST(pool_windows) {
   for (const Dtype dtype : {Dtype::kF32, Dtype::kU8, Dtype::kS8}) {
     for (const int32_t kind : {0, 1}) {
-      for (const int32_t c : {1, 3, 16, 32, 37, 64, 65, 100, 300}) {
+      for (const int32_t c : {1, 3, 7, 8, 11, 16, 24, 31, 32, 37, 64, 65, 100, 300}) {
         test_pool({kind, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1}, dtype, {1, 6, 7, c}, 3, 4);
       }
       for (const int32_t counts_pads : {0, 1}) {

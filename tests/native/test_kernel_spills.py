@@ -41,6 +41,7 @@ def check_window(objdump: str, build: Path, source: str, multiply: str, window: 
     ("source", "multiply", "most"),
     [
         ("gemm_u8s8_6x16_avx2.cc", "vpmaddwd", 12),
+        ("gemm_u16s16_6x16_avx2.cc", "vpmaddwd", 12),
         ("winograd_q8_avx2.cc", "vpmaddwd", 12),
         ("gemm_u8s8_6x16_avx_vnni.cc", "vpdpbusd", 12),
         ("gemm_u8s8_64_avx512_vnni.cc", "vpdpbusd", 24),

@@ -32,18 +32,25 @@ inline __m256i combine_8(__m128i a, __m128i b, const BinaryQ8Row& r) {
   return _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(p.zero));
 }
 
-// Whole groups of 16; gives how many elements that were. An operand is dense or one value for all.
+// Elements i to i + 15. An operand is dense or one value for all.
 template <BinaryKind kKind>
-int64_t combine_groups(const BinaryQ8Row& r) {
-  int64_t i = 0;
-  for (; i + 16 <= r.n; i += 16) {
-    const __m128i a = r.a_stride == 0 ? _mm_set1_epi8(static_cast<char>(*r.a)) : load_16(r.a + i);
-    const __m128i b = r.b_stride == 0 ? _mm_set1_epi8(static_cast<char>(*r.b)) : load_16(r.b + i);
-    const __m256i low = combine_8<kKind>(a, b, r);
-    const __m256i high = combine_8<kKind>(_mm_srli_si128(a, 8), _mm_srli_si128(b, 8), r);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(r.y + i), low_bytes(low, high));
-  }
-  return i;
+inline __m128i combine_16(const BinaryQ8Row& r, int64_t i) {
+  const __m128i a = r.a_stride == 0 ? _mm_set1_epi8(static_cast<char>(*r.a)) : load_16(r.a + i);
+  const __m128i b = r.b_stride == 0 ? _mm_set1_epi8(static_cast<char>(*r.b)) : load_16(r.b + i);
+  const __m256i low = combine_8<kKind>(a, b, r);
+  const __m256i high = combine_8<kKind>(_mm_srli_si128(a, 8), _mm_srli_si128(b, 8), r);
+  return low_bytes(low, high);
+}
+
+inline void store_16(uint8_t* at, __m128i bytes) { _mm_storeu_si128(reinterpret_cast<__m128i*>(at), bytes); }
+
+// 16 elements or more. The last group overlaps the one before; y may be a or b, so it is read before anything is
+// written.
+template <BinaryKind kKind>
+void combine_groups(const BinaryQ8Row& r) {
+  const __m128i last = combine_16<kKind>(r, r.n - 16);
+  for (int64_t i = 0; i + 16 < r.n; i += 16) store_16(r.y + i, combine_16<kKind>(r, i));
+  store_16(r.y + r.n - 16, last);
 }
 
 }  // namespace
@@ -68,17 +75,11 @@ void lut_q8_row(const LutQ8Row& r) noexcept {
 }
 
 void binary_q8_row(const BinaryQ8Row& r) noexcept {
-  BinaryQ8Row rest = r;
-  if ((r.a_stride == 0 || r.a_stride == 1) && (r.b_stride == 0 || r.b_stride == 1) && r.y_stride == 1) {
-    const int64_t done = r.kind == BinaryKind::kAdd   ? combine_groups<BinaryKind::kAdd>(r)
-                         : r.kind == BinaryKind::kSub ? combine_groups<BinaryKind::kSub>(r)
-                                                      : combine_groups<BinaryKind::kMul>(r);
-    rest.a += done * r.a_stride;
-    rest.b += done * r.b_stride;
-    rest.y += done;
-    rest.n -= done;
-  }
-  scalar::binary_q8_row(rest);
+  const bool dense = (r.a_stride == 0 || r.a_stride == 1) && (r.b_stride == 0 || r.b_stride == 1) && r.y_stride == 1;
+  if (!dense || r.n < 16) return scalar::binary_q8_row(r);
+  if (r.kind == BinaryKind::kAdd) return combine_groups<BinaryKind::kAdd>(r);
+  if (r.kind == BinaryKind::kSub) return combine_groups<BinaryKind::kSub>(r);
+  combine_groups<BinaryKind::kMul>(r);
 }
 
 }  // namespace edgekit::avx2

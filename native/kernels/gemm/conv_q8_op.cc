@@ -3,6 +3,7 @@
 #include <new>
 
 #include "kernels/gemm/conv_q8_plan.h"
+#include "kernels/gemm/conv_q8_words.h"
 #include "kernels/op.h"
 #include "kernels/operand_check.h"
 #include "kernels/parallel.h"
@@ -45,6 +46,10 @@ Status check_weights(const OpArgs& args) {
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, out_channels));
   const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
   const TensorView* row_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
+  if (a.groups > 1 || starts != nullptr) {  // a session may widen them
+    EK_RETURN_IF_ERROR(expect_constant("w", args.in(1)));
+    EK_RETURN_IF_ERROR(expect_constant("bias", args.in(2)));
+  }
   if (starts == nullptr && row_groups == nullptr) {
     const int64_t dims[4] = {a.groups, panels, depth_groups, lanes};
     return expect_dense("w", args.in(1), Dtype::kS8, dims, 4);
@@ -77,21 +82,33 @@ Status check_conv_q8(const OpArgs& args) {
 }
 
 size_t scratch_conv_q8(const OpArgs& args, int threads, Isa isa) {
-  return plan_conv_q8(args, isa).scratch_bytes * static_cast<size_t>(threads);
+  const size_t bytes = std::max(plan_conv_q8(args, isa).scratch_bytes, conv_q8_word_scratch(args, isa));
+  return bytes * static_cast<size_t>(threads);
 }
 
-// What a session keeps of an op; the lists of the bands lie behind it.
-struct ConvQ8State {
+// What a session keeps of an op; the lists of the words and of the bands lie behind it.
+struct alignas(64) ConvQ8State {
   RequantizeQ8 requantize;
   ConvQ8Bands bands;
+  ConvQ8Words words;
 };
 
-size_t state_conv_q8(const OpArgs& args, Isa isa) { return sizeof(ConvQ8State) + conv_q8_band_bytes(args, isa); }
+size_t state_conv_q8(const OpArgs& args, Isa isa) {
+  return sizeof(ConvQ8State) + conv_q8_word_bytes(args, isa) + conv_q8_band_bytes(args, isa);
+}
 
 void prepare_conv_q8(const OpArgs& args, Isa isa, std::byte* state) {
-  auto* lists = reinterpret_cast<int64_t*>(state + sizeof(ConvQ8State));
+  std::byte* words = state + sizeof(ConvQ8State);
+  auto* bands = reinterpret_cast<int64_t*>(words + conv_q8_word_bytes(args, isa));
   new (state) ConvQ8State{requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)),
-                          conv_q8_way(args, isa).bands ? make_conv_q8_bands(args, isa, lists) : ConvQ8Bands{}};
+                          conv_q8_way(args, isa).bands ? make_conv_q8_bands(args, isa, bands) : ConvQ8Bands{},
+                          make_conv_q8_words(args, isa, words)};
+}
+
+// Rows of y and panels of B, of one worker.
+void run_part(const ConvQ8Task& task, const ConvQ8Words& words, Span rows, Span panels) {
+  if (words.kernel != nullptr) return run_conv_q8_words(task, words, rows, panels);
+  run_conv_q8_task(task, rows, panels);
 }
 
 Status run_conv_q8(const OpArgs& args, RunContext& context) {
@@ -101,6 +118,7 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const int64_t columns = plan.groups * plan.panels;
   const double macs = static_cast<double>(plan.rows) * static_cast<double>(plan.source.row_bytes()) *
                       static_cast<double>(args.out(0).dims[3]);
+  const size_t scratch_bytes = scratch_conv_q8(args, 1, context.isa);
   const double total_ns = macs * plan.kernel->mac_ns;
   // Rows are packed once a thread, weights are read once a thread: split the larger of the two.
   const bool by_columns =
@@ -108,11 +126,11 @@ Status run_conv_q8(const OpArgs& args, RunContext& context) {
   const int64_t units = by_columns ? columns : row_tiles;
   parallel_for(context, units, total_ns / static_cast<double>(units), [&](int64_t begin, int64_t end, int worker) {
     ConvQ8Task task{plan, args, state.requantize, state.bands,
-                    context.scratch + static_cast<size_t>(worker) * plan.scratch_bytes};
+                    context.scratch + static_cast<size_t>(worker) * scratch_bytes};
     if (by_columns) {
-      run_conv_q8_task(task, {0, plan.rows}, {begin, end});
+      run_part(task, state.words, {0, plan.rows}, {begin, end});
     } else {
-      run_conv_q8_task(task, {begin * plan.kernel->mr, std::min(end * plan.kernel->mr, plan.rows)}, {0, columns});
+      run_part(task, state.words, {begin * plan.kernel->mr, std::min(end * plan.kernel->mr, plan.rows)}, {0, columns});
     }
   });
   return Status::ok();

@@ -28,6 +28,7 @@ int64_t new_bytes_of_row(const ConvQ8Source& s) {
 // What one worker keeps.
 struct BlockScratch {
   ConvQ8Rows rows;
+  uint8_t* copy;           // of a part of x, see ConvQ8Padding
   int64_t* direct_groups;  // where depth groups lie in rows of either kind
   int64_t* packed_groups;
   int64_t* b_groups;        // where they lie in a panel of B
@@ -42,6 +43,7 @@ BlockScratch carve(const ConvQ8Plan& plan, Carver& carver) {
   s.rows.most = plan.block_rows;
   s.rows.most_packed = plan.packed_rows;
   s.rows.packed = carver.take<uint8_t>(plan.packed_rows * plan.source.row_bytes());
+  s.copy = carver.take<uint8_t>(plan.padding.bytes);
   s.rows.at.a = carver.take<const uint8_t*>(plan.block_rows);
   s.rows.at.y = carver.take<uint8_t*>(plan.block_rows);
   s.rows.at.residual = carver.take<const uint8_t*>(plan.block_rows);
@@ -86,7 +88,9 @@ class Sweep {
     const ConvQ8Source& s = plan_.source;
     const int64_t count = s.depth_groups();
     for (int64_t group = 0; group < count; ++group) scratch_.packed_groups[group] = group * plan_.kg;
-    if (s.direct()) {
+    if (is_padded()) {
+      padded_offsets(s, plan_.padding, scratch_.direct_groups);
+    } else if (s.direct()) {
       images_.reach = s.direct_offsets(scratch_.direct_groups);
       images_.inner_rows = s.inner_rows();
       images_.inner_columns = s.inner_columns();
@@ -102,8 +106,21 @@ class Sweep {
     tile_.is_signed = task.args.in(0).dtype == Dtype::kS8;
   }
 
-  // Panels of one group.
-  void run(Span rows, Span panels, int64_t group) {
+  // Panels, counted over all groups.
+  void run(Span rows, Span panels) {
+    if (is_padded()) return run_padded(rows, panels);
+    for (int64_t panel = panels.begin; panel < panels.end;) {
+      const int64_t group = panel / plan_.panels;
+      const int64_t end = std::min(panels.end, (group + 1) * plan_.panels);
+      run_group(rows, {panel, end}, group);
+      panel = end;
+    }
+  }
+
+ private:
+  bool is_padded() const { return task_.bands.count == 0 && plan_.padding.lines > 0; }
+
+  void run_group(Span rows, Span panels, int64_t group) {
     if (task_.bands.count > 0) return run_banded(rows, panels, group);
     while (rows.begin < rows.end) {
       rows.begin += provide_rows(images_, rows, group, scratch_.rows);
@@ -118,7 +135,27 @@ class Sweep {
     }
   }
 
- private:
+  // All groups read one copy: the same rows, each at its own channels.
+  void run_padded(Span rows, Span panels) {
+    const ConvQ8Source& s = plan_.source;
+    tile_.quads = 0;
+    while (rows.begin < rows.end) {
+      const PaddedLines lines = padded_lines(s, plan_.padding, rows);
+      copy_padded(s, plan_.padding, lines, scratch_.copy);
+      const Span block{rows.begin, rows.begin + lines.rows};
+      provide_padded_rows(images_, plan_.padding, block, scratch_.copy, scratch_.rows.at);
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+        const int64_t group = panel / plan_.panels;
+        for (int64_t i = 0; i < s.depth_groups(); ++i) {
+          scratch_.packed_groups[i] = scratch_.direct_groups[i] + group * s.channels;
+        }
+        provide_panel(panel, group);
+        sweep(scratch_.packed_groups, scratch_.packed_offsets, {0, lines.rows});
+      }
+      rows.begin = block.end;
+    }
+  }
+
   void run_banded(Span rows, Span panels, int64_t group) {
     Span spans[kMostBands];
     tile_.quads = 0;
@@ -209,25 +246,21 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   plan.group_columns = y.dims[3] / a.groups;
   plan.panels = (plan.group_columns + a.nr - 1) / a.nr;
   plan.weight_rows = weight_rows_of(args, plan.groups * plan.panels);
+  plan.padding = conv_q8_padding(plan.source, plan.groups);
   plan.packed_rows = rows_of_block(plan, way.block_bytes, plan.source.row_bytes());
   plan.block_rows = plan.source.direct() ? std::max(plan.packed_rows,
                                                     rows_of_block(plan, way.block_bytes, new_bytes_of_row(plan.source)))
                                          : plan.packed_rows;
+  if (plan.padding.lines > 0) {
+    plan.block_rows = std::max(plan.block_rows, plan.padding.lines * plan.source.out_w);
+    plan.packed_rows = 0;
+  }
   Carver carver(nullptr);
   carve(plan, carver);
   plan.scratch_bytes = carver.used();
   return plan;
 }
 
-void run_conv_q8_task(const ConvQ8Task& task, Span rows, Span panels) {
-  Sweep sweep(task);
-  const int64_t count = task.plan.panels;
-  for (int64_t panel = panels.begin; panel < panels.end;) {
-    const int64_t group = panel / count;
-    const int64_t end = std::min(panels.end, (group + 1) * count);
-    sweep.run(rows, {panel, end}, group);
-    panel = end;
-  }
-}
+void run_conv_q8_task(const ConvQ8Task& task, Span rows, Span panels) { Sweep(task).run(rows, panels); }
 
 }  // namespace edgekit

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/conv_q8_bands.h"
+#include "kernels/gemm/conv_q8_padding.h"
 #include "kernels/gemm/conv_q8_way.h"
 #include "kernels/gemm/gemm_q8.h"
 #include "kernels/op.h"
@@ -25,6 +26,7 @@ struct ConvQ8Plan {
   bool turned;  // see ConvQ8Way
   ConvQ8Source source;
   WeightRows weight_rows;
+  ConvQ8Padding padding;
   int nr, kg;
   int64_t rows;  // output pixels
   int64_t groups;

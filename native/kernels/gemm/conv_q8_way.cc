@@ -1,6 +1,7 @@
 #include "kernels/gemm/conv_q8_way.h"
 
 #include "kernels/gemm/conv_q8_bands.h"
+#include "kernels/gemm/conv_q8_words.h"
 
 namespace edgekit {
 namespace {
@@ -23,34 +24,46 @@ bool has_bands(OpArgs args, Isa isa) {
   return conv_q8_band_bytes(args, isa) > 0;
 }
 
+// Products of words have a kernel and blocks of their own.
+bool has_words(OpArgs args, Isa isa) {
+  args.way = 0;
+  return conv_q8_word_bytes(args, isa) > 0;
+}
+
+// How many values each digit has.
+Digits counts_of(const OpArgs& args, int threads, Isa isa) {
+  const int turns = threads > 1 ? 2 : 1;
+  if (has_words(args, isa)) return {1, 1, 1, turns};
+  return {gemm_q8_peer_count(preferred_kernel(args, isa)), kBlocks, has_bands(args, isa) ? 2 : 1, turns};
+}
+
 Digits digits_of(const OpArgs& args, Isa isa) {
   if (args.way == 0) return {};  // nearly always, and this runs with every run
-  const int kernels = gemm_q8_peer_count(preferred_kernel(args, isa));
-  const int rest = args.way / kernels / kBlocks;
-  const int bands = has_bands(args, isa) ? 2 : 1;
-  return {args.way % kernels, args.way / kernels % kBlocks, rest % bands, rest / bands};
+  const Digits count = counts_of(args, 2, isa);
+  const int block = args.way / count.kernel, windows = block / count.block, turned = windows / count.windows;
+  return {args.way % count.kernel, block % count.block, windows % count.windows, turned};
 }
 
 }  // namespace
 
 const GemmQ8Kernel& conv_q8_kernel(const OpArgs& args, Isa isa) {
-  const GemmQ8Kernel& preferred = preferred_kernel(args, isa);
-  return args.way == 0 ? preferred : gemm_q8_peer(preferred, args.way % gemm_q8_peer_count(preferred));
+  return gemm_q8_peer(preferred_kernel(args, isa), digits_of(args, isa).kernel);
 }
 
 ConvQ8Way conv_q8_way(const OpArgs& args, Isa isa) {
   const Digits digits = digits_of(args, isa);
-  return {&conv_q8_kernel(args, isa), kBlockKib[digits.block] * 1024, digits.windows == 0, digits.turned == 1};
+  return {&gemm_q8_peer(preferred_kernel(args, isa), digits.kernel), kBlockKib[digits.block] * 1024,
+          digits.windows == 0, digits.turned == 1};
 }
 
 int conv_q8_ways(const OpArgs& args, int threads, Isa isa) {
-  const int kernels = gemm_q8_peer_count(preferred_kernel(args, isa));
-  return kernels * kBlocks * (has_bands(args, isa) ? 2 : 1) * (threads > 1 ? 2 : 1);
+  const Digits count = counts_of(args, threads, isa);
+  return count.kernel * count.block * count.windows * count.turned;
 }
 
 std::string conv_q8_way_name(const OpArgs& args, Isa isa) {
   const Digits digits = digits_of(args, isa);
-  std::string name = conv_q8_kernel(args, isa).name;
+  std::string name = has_words(args, isa) ? word_kernel(isa)->name : conv_q8_kernel(args, isa).name;
   if (digits.block != 0) name += " blocks of " + std::to_string(kBlockKib[digits.block]) + " KiB";
   if (digits.windows != 0) name += " whole windows";
   if (digits.turned != 0) name += " turned";
