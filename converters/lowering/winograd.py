@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 COLUMNS = 16  # output channels of a panel
 MOST_SUM = 2**25  # sums stay below, so that the division by a power of two finds them whole
-_BLOCK_BYTES = 224 * 1024  # as the op has it
+_BLOCK_BYTES = 384 * 1024  # as the op has it
 _MARGIN = 1.15  # by which Winograd has to be cheaper
 
 

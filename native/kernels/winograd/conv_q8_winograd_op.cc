@@ -85,7 +85,7 @@ WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
 
 // As many tiles as keep v and m in about half of a level-2 cache (the first of these, unless `edgekit tune` has found
 // another one to be faster), in equal blocks of whole register tiles.
-constexpr int64_t kBlockKib[] = {224, 96, 448};  // by OpArgs::way
+constexpr int64_t kBlockKib[] = {384, 96, 224};  // by OpArgs::way
 constexpr int kBlocks = 3;
 
 int64_t tiles_of_block(const WinogradPlan& plan, int64_t block_bytes) {
