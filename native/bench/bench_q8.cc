@@ -122,8 +122,7 @@ class LayerRun {
   }
 
   void use_winograd() {
-    w_ =
-        test::pack_winograd(layer_.channels, layer_.out_channels, [](int, int, int, int) { return bell_weight(); });
+    w_ = test::pack_winograd(layer_.channels, layer_.out_channels, [](int, int, int, int) { return bell_weight(); });
     views_[1] = dense(w_.data(), Dtype::kS8, {(layer_.out_channels + 15) / 16, (layer_.channels + 1) / 2, 9, 32});
     winograd_ = {};
     winograd_.pad_top = winograd_.pad_left = 1;

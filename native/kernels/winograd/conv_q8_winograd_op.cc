@@ -83,8 +83,8 @@ WinogradScratch carve(const WinogradPlan& plan, Carver& carver) {
   return s;
 }
 
-// As many tiles as keep v and m in about half of a level-2 cache (the first of these, unless `edgekit tune` has found
-// another one to be faster), in equal blocks of whole register tiles.
+// As many tiles as keep v and m in a level-2 cache of 512 KiB (the first of these, unless `edgekit tune` has found
+// another one to be faster), in equal blocks: each expands all weights anew.
 constexpr int64_t kBlockKib[] = {384, 96, 224};  // by OpArgs::way
 constexpr int kBlocks = 3;
 
