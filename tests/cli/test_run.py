@@ -138,7 +138,14 @@ def test_each_result_is_there_at_once(words, package):
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_finishes_the_video(number, code, package, tmp_path):
     words = [*COMMAND, "run", package, "test:64x48@20", "--live", "-o", "v.mp4"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
     for _ in range(3):
         process.stdout.readline()
     process.send_signal(number)
