@@ -196,7 +196,8 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
         return
     packing = build.packing
     if packing.winograd and _is_winograd(geometry, weights.values, to.y, build.isa):
-        operands = [x, *map(build.constant, (pack_winograd(weights.values), bias, scale)), *fused]
+        w = build.constant(pack_winograd(weights.values))
+        operands = [x, w, build.constant(bias), build.constant(scale), *fused]
         padding = {"pad_top": geometry.pad[0], "pad_left": geometry.pad[1]}
         words = {**padding, "x_zero": x.quant.zero, **tail.attributes()}
         build.emit("conv_q8_winograd", _trimmed(operands), [to.y], words, macs=macs)

@@ -56,7 +56,7 @@ def winograd_pays(weight: NDArray[np.int8], out_pixels: tuple[int, int, int], is
     winograd = products * (36 * tiles * costs.product + blocks * costs.expand)
     winograd += tiles * (costs.input * in_channels + costs.output * out_channels)
     direct = products * 9 * images * height * width
-    return winograd * _MARGIN < direct
+    return bool(winograd * _MARGIN < direct)
 
 
 def _sums_fit(weight: NDArray[np.int8]) -> bool:
