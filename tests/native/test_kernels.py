@@ -48,6 +48,7 @@ def test_every_small_shape(native_build: Path, name: str, step: int) -> None:
 
 
 # qemu's most capable x86 CPU has AVX2 and no AVX-512: what this machine's CPU lets pass by chance shows there.
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", KERNEL_TESTS)
 def test_kernels_on_an_emulated_x86_cpu(native_build: Path, name: str) -> None:
     if platform.machine() != "x86_64" or shutil.which(building.QEMU_X86) is None:
