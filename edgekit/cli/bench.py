@@ -51,7 +51,6 @@ def bench_command(
         output: File for the results as Google Benchmark JSON.
         json: Print them as Google Benchmark JSON.
     """
-    from edgekit.bench.report import as_json, layer_rows
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
     from edgekit.package.storage import check_output
 
@@ -71,10 +70,7 @@ def bench_command(
             return edgekit.load(package, engine=name, threads=count, device=device)
 
         results[name] = bench(package, open_model, threads, options, lambda: machine_peaks(threads))
-    rows = [row for result in results.values() for row in result.rows]
-    document = as_json(rows, repetitions)
-    document["context"]["edgekit"]["cold"] = {name: result.cold for name, result in results.items()}
-    document["context"]["edgekit"]["layers"] = {name: layer_rows(result.layers) for name, result in results.items()}
+    document = _document(results, repetitions)
     if output is not None:
         _write_json(output, document)
     if json:
@@ -82,6 +78,17 @@ def bench_command(
         return
     for name, result in results.items():
         print_result(name, result)
+
+
+def _document(results: dict[str, BenchResult], repetitions: int) -> dict[str, Any]:
+    """Google Benchmark JSON of all engines, with what it has no place for in its context."""
+    from edgekit.bench.report import as_json, layer_rows
+
+    document = as_json([row for result in results.values() for row in result.rows], repetitions)
+    context = document["context"]["edgekit"]
+    context["cold"] = {name: result.cold for name, result in results.items()}
+    context["layers"] = {name: layer_rows(result.layers) for name, result in results.items()}
+    return document
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
