@@ -89,33 +89,32 @@ void walk(const DepthwiseQ8Strip& s) {
   s.out_rows == 1 ? walk_strip<Window<kKernel, kStride, 1>>(s) : walk_strip<Window<kKernel, kStride, 2>>(s);
 }
 
+template <int kKernel, int kStride>
 void pack(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) {
   auto& unit = *static_cast<PackedUnit*>(packed);
   pack_columns(w, first, n, unit);
   unit.chains = 1;
-  for (int32_t tap = 0; tap < w.kernel_h * w.kernel_w; ++tap) {
+  for (int32_t tap = 0; tap < kKernel * kKernel; ++tap) {
     int8_t* to = unit.w + tap * kUnitChannels;
     for (int32_t c = 0; c < kUnitChannels; ++c) {
       to[c] = c < n ? w.w[int64_t{tap} * w.channels + first + c] : int8_t{0};
-      const bool paired = tap % w.kernel_w % 2 == 1;
+      const bool paired = tap % kKernel % 2 == 1;
       if (paired && to[c] == -128 && to[c - kUnitChannels] == -128) unit.chains = 0;
     }
   }
 }
 
+template <int kKernel, int kStride>
+size_t packed_bytes() {
+  return packed_unit_bytes(kKernel * kKernel * kUnitChannels);
+}
+
 }  // namespace
 
-#define EK_SQUARE(name, kernel, stride)                                                            \
-  void name(const DepthwiseQ8Strip& strip) noexcept { walk<kernel, stride>(strip); }               \
-  void pack_##name(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept { \
-    pack(w, first, n, packed);                                                                     \
-  }                                                                                                \
-  size_t packed_bytes_##name(int32_t, int32_t) { return packed_unit_bytes(kernel * kernel * kUnitChannels); }
-EK_SQUARE(depthwise_s8s8_3x3s1_8c_neon, 3, 1)
-EK_SQUARE(depthwise_s8s8_3x3s2_8c_neon, 3, 2)
-EK_SQUARE(depthwise_s8s8_5x5s1_8c_neon, 5, 1)
-EK_SQUARE(depthwise_s8s8_5x5s2_8c_neon, 5, 2)
-EK_SQUARE(depthwise_s8s8_7x7s1_8c_neon, 7, 1)
-#undef EK_SQUARE
+EK_SQUARE_KERNEL(depthwise_s8s8_3x3s1_8c_neon, 3, 1)
+EK_SQUARE_KERNEL(depthwise_s8s8_3x3s2_8c_neon, 3, 2)
+EK_SQUARE_KERNEL(depthwise_s8s8_5x5s1_8c_neon, 5, 1)
+EK_SQUARE_KERNEL(depthwise_s8s8_5x5s2_8c_neon, 5, 2)
+EK_SQUARE_KERNEL(depthwise_s8s8_7x7s1_8c_neon, 7, 1)
 
 }  // namespace edgekit::neon

@@ -283,19 +283,17 @@ void pack(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) {
   });
 }
 
+template <int kKernel, int kStride>
+size_t packed_bytes() {
+  return packed_unit_bytes<4>(QuadShape<kKernel, kStride>::weights());
+}
+
 }  // namespace
 
-#define EK_SQUARE(name, kernel, stride)                                                            \
-  void name(const DepthwiseQ8Strip& strip) noexcept { walk<kernel, stride>(strip); }               \
-  void pack_##name(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept { \
-    pack<kernel, stride>(w, first, n, packed);                                                     \
-  }                                                                                                \
-  size_t packed_bytes_##name(int32_t, int32_t) { return packed_unit_bytes<4>(QuadShape<kernel, stride>::weights()); }
-EK_SQUARE(depthwise_u8s8_3x3s1_64c_avx512_vnni, 3, 1)
-EK_SQUARE(depthwise_u8s8_3x3s2_64c_avx512_vnni, 3, 2)
-EK_SQUARE(depthwise_u8s8_5x5s1_64c_avx512_vnni, 5, 1)
-EK_SQUARE(depthwise_u8s8_5x5s2_64c_avx512_vnni, 5, 2)
-EK_SQUARE(depthwise_u8s8_7x7s1_64c_avx512_vnni, 7, 1)
-#undef EK_SQUARE
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s1_64c_avx512_vnni, 3, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s2_64c_avx512_vnni, 3, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s1_64c_avx512_vnni, 5, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s2_64c_avx512_vnni, 5, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_7x7s1_64c_avx512_vnni, 7, 1)
 
 }  // namespace edgekit::avx512_vnni

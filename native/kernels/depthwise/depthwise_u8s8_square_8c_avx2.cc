@@ -193,17 +193,10 @@ size_t packed_bytes() {
 
 }  // namespace
 
-#define EK_SQUARE(name, kernel, stride)                                                            \
-  void name(const DepthwiseQ8Strip& strip) noexcept { walk<kernel, stride>(strip); }               \
-  void pack_##name(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept { \
-    pack<kernel, stride>(w, first, n, packed);                                                     \
-  }                                                                                                \
-  size_t packed_bytes_##name(int32_t, int32_t) { return packed_bytes<kernel, stride>(); }
-EK_SQUARE(depthwise_u8s8_3x3s1_8c_avx2, 3, 1)
-EK_SQUARE(depthwise_u8s8_3x3s2_8c_avx2, 3, 2)
-EK_SQUARE(depthwise_u8s8_5x5s1_8c_avx2, 5, 1)
-EK_SQUARE(depthwise_u8s8_5x5s2_8c_avx2, 5, 2)
-EK_SQUARE(depthwise_u8s8_7x7s1_8c_avx2, 7, 1)
-#undef EK_SQUARE
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s1_8c_avx2, 3, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s2_8c_avx2, 3, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s1_8c_avx2, 5, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s2_8c_avx2, 5, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_7x7s1_8c_avx2, 7, 1)
 
 }  // namespace edgekit::avx2

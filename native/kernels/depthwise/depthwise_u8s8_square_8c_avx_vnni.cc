@@ -38,13 +38,9 @@ struct UnitSimd {
   }
 };
 
-template <int kKernel, int kStride, int kOut>
-using Window = QuadWindow<UnitSimd, kKernel, kStride, kOut>;
-
 template <int kKernel, int kStride>
 void walk(const DepthwiseQ8Strip& s) {
-  s.out_rows == 1 ? walk_units<Window<kKernel, kStride, 1>, PackedUnit, avx2::UnitEpilogue>(s)
-                  : walk_units<Window<kKernel, kStride, 2>, PackedUnit, avx2::UnitEpilogue>(s);
+  walk_quads<UnitSimd, PackedUnit, avx2::UnitEpilogue, kKernel, kStride>(s);
 }
 
 template <int kKernel, int kStride>
@@ -55,19 +51,17 @@ void pack(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) {
       unit.w, [&](int tap, int c) { return c < n ? w.w[int64_t{tap} * w.channels + first + c] : int8_t{0}; });
 }
 
+template <int kKernel, int kStride>
+size_t packed_bytes() {
+  return avx2::packed_unit_bytes(QuadShape<kKernel, kStride>::weights());
+}
+
 }  // namespace
 
-#define EK_SQUARE(name, kernel, stride)                                                            \
-  void name(const DepthwiseQ8Strip& strip) noexcept { walk<kernel, stride>(strip); }               \
-  void pack_##name(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept { \
-    pack<kernel, stride>(w, first, n, packed);                                                     \
-  }                                                                                                \
-  size_t packed_bytes_##name(int32_t, int32_t) { return avx2::packed_unit_bytes(QuadShape<kernel, stride>::weights()); }
-EK_SQUARE(depthwise_u8s8_3x3s1_8c_avx_vnni, 3, 1)
-EK_SQUARE(depthwise_u8s8_3x3s2_8c_avx_vnni, 3, 2)
-EK_SQUARE(depthwise_u8s8_5x5s1_8c_avx_vnni, 5, 1)
-EK_SQUARE(depthwise_u8s8_5x5s2_8c_avx_vnni, 5, 2)
-EK_SQUARE(depthwise_u8s8_7x7s1_8c_avx_vnni, 7, 1)
-#undef EK_SQUARE
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s1_8c_avx_vnni, 3, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_3x3s2_8c_avx_vnni, 3, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s1_8c_avx_vnni, 5, 1)
+EK_SQUARE_KERNEL(depthwise_u8s8_5x5s2_8c_avx_vnni, 5, 2)
+EK_SQUARE_KERNEL(depthwise_u8s8_7x7s1_8c_avx_vnni, 7, 1)
 
 }  // namespace edgekit::avx_vnni

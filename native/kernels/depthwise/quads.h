@@ -132,6 +132,13 @@ void pack_quads(int8_t* to, const Weight& weight) {
   }
 }
 
+// Computes a strip. Simd, Unit, Epilogue: as QuadWindow and walk_units have them.
+template <typename Simd, typename Unit, typename Epilogue, int kKernel, int kStride>
+void walk_quads(const DepthwiseQ8Strip& s) {
+  s.out_rows == 1 ? walk_units<QuadWindow<Simd, kKernel, kStride, 1>, Unit, Epilogue>(s)
+                  : walk_units<QuadWindow<Simd, kKernel, kStride, 2>, Unit, Epilogue>(s);
+}
+
 }  // namespace edgekit
 
 #endif  // EDGEKIT_KERNELS_DEPTHWISE_QUADS_H_

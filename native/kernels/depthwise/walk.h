@@ -158,4 +158,12 @@ __attribute__((always_inline)) inline void walk_pixels(const DepthwiseQ8Strip& s
 
 }  // namespace edgekit
 
+// The three functions of a kernel of square windows, by templates of its own file: walk, pack and packed_bytes.
+#define EK_SQUARE_KERNEL(name, kernel, stride)                                                     \
+  void name(const DepthwiseQ8Strip& strip) noexcept { walk<kernel, stride>(strip); }               \
+  void pack_##name(const DepthwiseQ8Weights& w, int32_t first, int32_t n, void* packed) noexcept { \
+    pack<kernel, stride>(w, first, n, packed);                                                     \
+  }                                                                                                \
+  size_t packed_bytes_##name(int32_t, int32_t) { return packed_bytes<kernel, stride>(); }
+
 #endif  // EDGEKIT_KERNELS_DEPTHWISE_WALK_H_

@@ -3,11 +3,9 @@
 // and products fill the 16 registers; B comes from memory.
 #include <immintrin.h>
 
-#include <cstring>
-
-#include "kernels/gemm/finish_rows_avx2.h"
 #include "kernels/gemm/gemm_q8.h"
-#include "kernels/gemm/sweep_rows.h"
+#include "kernels/gemm/sweep_tiles_avx2.h"
+#include "kernels/simd/products_avx2.h"
 
 namespace edgekit::avx2 {
 namespace {
@@ -21,12 +19,6 @@ inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i a,
       "vpaddd %[product], %[sum], %[sum]"
       : [sum] "+x"(sum), [product] "=&x"(product)
       : [a] "x"(a), [b] "m"(*reinterpret_cast<const __m256i_u*>(b)), [ones] "x"(ones));
-}
-
-inline __m256i four_bytes(const uint8_t* at) {
-  int32_t bits;
-  std::memcpy(&bits, at, sizeof(bits));
-  return _mm256_set1_epi32(bits);
 }
 
 // How a kind of forms changes four bytes; `with`: a dword in all lanes.
@@ -62,66 +54,47 @@ inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&
   for (; at.offset != end; ++at.offset, at.b += 64) {
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      const __m256i four = Form::change(four_bytes(a[r] + *at.offset), change);
+      const __m256i four = Form::change(broadcast_dword(a[r] + *at.offset), change);
 #pragma GCC unroll 2
       for (int i = 0; i < kVectors; ++i) multiply_add(sums[r][i], four, at.b + 32 * i, ones);
     }
   }
 }
 
-// sums[r][i]: columns 8i to 8i + 7 of row first + r.
-template <int kRows, int kVectors>
-inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first,
-                                                    __m256i (&sums)[kRows][kVectors]) {
-  const uint8_t* a[kRows];
+struct Products {
+  // sums[r][i]: columns 8i to 8i + 7 of row first + r.
+  template <int kRows, int kVectors>
+  static inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first,
+                                                             __m256i (&sums)[kRows][kVectors]) {
+    const uint8_t* a[kRows];
 #pragma GCC unroll 6
-  for (int r = 0; r < kRows; ++r) {
-    a[r] = t.a[first + r];
+    for (int r = 0; r < kRows; ++r) {
+      a[r] = t.a[first + r];
 #pragma GCC unroll 2
-    for (int i = 0; i < kVectors; ++i)
-      sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
-  }
-  Progress at{t.offsets, t.b};
-  const int32_t* segment = t.segments;
-#pragma GCC unroll 1
-  for (int64_t part = 0; part < t.parts; ++part) {
-    multiply_form<Plain>(a, segment, 0, at, sums);
-#pragma GCC unroll 1
-    for (int form = 1; form < kFirstComplement; ++form) {
-      multiply_form<Ordered>(a, segment, kFormOrder[form], at, sums);
+      for (int i = 0; i < kVectors; ++i)
+        sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
     }
+    Progress at{t.offsets, t.b};
+    const int32_t* segment = t.segments;
 #pragma GCC unroll 1
-    for (int form = kFirstComplement; form < kRowForms; ++form) {
-      multiply_form<Complemented>(a, segment, kFormComplement[form], at, sums);
+    for (int64_t part = 0; part < t.parts; ++part) {
+      multiply_form<Plain>(a, segment, 0, at, sums);
+#pragma GCC unroll 1
+      for (int form = 1; form < kFirstComplement; ++form) {
+        multiply_form<Ordered>(a, segment, kFormOrder[form], at, sums);
+      }
+#pragma GCC unroll 1
+      for (int form = kFirstComplement; form < kRowForms; ++form) {
+        multiply_form<Complemented>(a, segment, kFormComplement[form], at, sums);
+      }
     }
-  }
-}
-
-template <int kVectors, Finish kFinish>
-struct Tile {
-  const GemmQ8Rows& t;
-  const FinishConstants constants;
-
-  explicit Tile(const GemmQ8Rows& rows) : t(rows), constants(rows) {}
-
-  template <int kRows>
-  void run(int64_t first) const {
-    __m256i sums[kRows][kVectors];
-    multiply<kRows, kVectors>(t, first, sums);
-    finish_rows<kRows, kVectors, kFinish>(t, constants, first, sums);
   }
 };
 
-template <int kVectors>
-void sweep(const GemmQ8Rows& t) {
-  const Finish finish = finish_of(t);
-  if (finish == Finish::kPlain) return sweep_rows<6>(Tile<kVectors, Finish::kPlain>(t), t.rows);
-  if (finish == Finish::kTable) return sweep_rows<6>(Tile<kVectors, Finish::kTable>(t), t.rows);
-  sweep_rows<6>(Tile<kVectors, Finish::kAny>(t), t.rows);
-}
-
 }  // namespace
 
-void gemm_u8s8_6x16_avx2(const GemmQ8Rows& t) noexcept { t.columns > 8 ? sweep<2>(t) : sweep<1>(t); }
+void gemm_u8s8_6x16_avx2(const GemmQ8Rows& t) noexcept {
+  t.columns > 8 ? sweep_tiles<Products, 6, 2>(t) : sweep_tiles<Products, 6, 1>(t);
+}
 
 }  // namespace edgekit::avx2

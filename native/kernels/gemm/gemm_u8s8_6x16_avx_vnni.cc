@@ -1,25 +1,14 @@
 // 6 rows x 16 columns with vpdpbusd, which is exact for u8 and s8: 12 sums, two registers of B and one of A. Of panels
 // with up to 8 columns tiles have 8 rows.
-#include <cstring>
-
-#include "kernels/gemm/finish_rows_avx2.h"
 #include "kernels/gemm/gemm_q8.h"
-#include "kernels/gemm/sweep_rows.h"
+#include "kernels/gemm/sweep_tiles_avx2.h"
 #include "kernels/simd/dot_avx_vnni.h"
+#include "kernels/simd/products_avx2.h"
 
 namespace edgekit::avx_vnni {
 namespace {
 
 constexpr int64_t kStep = 64;  // bytes of a depth group of B: 16 columns, four deep
-
-template <int kVectors>
-constexpr int kMostRows = kVectors == 1 ? 8 : 6;
-
-inline __m256i broadcast_group(const uint8_t* a) {
-  int32_t bits;
-  std::memcpy(&bits, a, sizeof(bits));
-  return _mm256_set1_epi32(bits);
-}
 
 template <int kRows, int kVectors>
 struct Product {
@@ -49,7 +38,7 @@ struct Product {
     for (int i = 0; i < kVectors; ++i) columns[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 32 * i));
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256i four = broadcast_group(a[r] + offset);
+      const __m256i four = avx2::broadcast_dword(a[r] + offset);
 #pragma GCC unroll 2
       for (int i = 0; i < kVectors; ++i) dot_add(to[r][i], four, columns[i]);
     }
@@ -85,34 +74,24 @@ struct Product {
   }
 };
 
-template <int kVectors, avx2::Finish kFinish>
-struct Tile {
-  const GemmQ8Rows& t;
-  const avx2::FinishConstants constants;
-
-  explicit Tile(const GemmQ8Rows& rows) : t(rows), constants(rows) {}
-
-  // A function of its own: in the midst of others GCC would keep their constants in registers, and sums in memory.
-  template <int kRows>
-  __attribute__((noinline)) void run(int64_t first) const {
+struct Products {
+  template <int kRows, int kVectors>
+  static inline __attribute__((always_inline)) void multiply(const GemmQ8Rows& t, int64_t first,
+                                                             __m256i (&sums)[kRows][kVectors]) {
     Product<kRows, kVectors> product(t, first);
     product.multiply(t);
-    avx2::finish_rows<kRows, kVectors, kFinish>(t, constants, first, product.sums[0]);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i) sums[r][i] = product.sums[0][r][i];
+    }
   }
 };
 
-template <int kVectors>
-void sweep(const GemmQ8Rows& t) {
-  using avx2::Finish;
-  constexpr int kRows = kMostRows<kVectors>;
-  const Finish finish = avx2::finish_of(t);
-  if (finish == Finish::kPlain) return sweep_rows<kRows>(Tile<kVectors, Finish::kPlain>(t), t.rows);
-  if (finish == Finish::kTable) return sweep_rows<kRows>(Tile<kVectors, Finish::kTable>(t), t.rows);
-  sweep_rows<kRows>(Tile<kVectors, Finish::kAny>(t), t.rows);
-}
-
 }  // namespace
 
-void gemm_u8s8_6x16_avx_vnni(const GemmQ8Rows& t) noexcept { t.columns > 8 ? sweep<2>(t) : sweep<1>(t); }
+void gemm_u8s8_6x16_avx_vnni(const GemmQ8Rows& t) noexcept {
+  t.columns > 8 ? avx2::sweep_tiles<Products, 6, 2>(t) : avx2::sweep_tiles<Products, 8, 1>(t);
+}
 
 }  // namespace edgekit::avx_vnni

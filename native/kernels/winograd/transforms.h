@@ -1,7 +1,10 @@
-// One line of either transform in vectors, for the files of an instruction set. Ops: a type of that file's own, with
-// Vector, add, sub and shl of its lanes (16 bits for x, 32 for sums), so that each keeps its own copy of this.
+// The transforms in vectors, for the files of an instruction set. Ops: a type of that file's own, so that each keeps
+// its own copy of this, with Vector and add, sub and shl of its lanes: 16 bits for x and weights, 32 for sums. Those of
+// 16 bits have kCount lanes, load_bytes, load_taps (bytes of x and of weights, widened) and store besides.
 #ifndef EDGEKIT_KERNELS_WINOGRAD_TRANSFORMS_H_
 #define EDGEKIT_KERNELS_WINOGRAD_TRANSFORMS_H_
+
+#include "kernels/winograd/winograd_q8.h"
 
 namespace edgekit {
 
@@ -58,6 +61,52 @@ inline __attribute__((always_inline)) void finish_line(const typename Ops::Vecto
   sums[1] = Ops::add(far_odd, Ops::add(near_odd, near_odd));
   sums[2] = Ops::sub(far, near);
   sums[3] = Ops::add(Ops::add(m[5], near_odd), Ops::add(far_odd, far_odd));
+}
+
+// Row kRow of u of one panel. See WinogradQ8Kernels::expand.
+template <typename Ops, int kRow>
+void expand_rows(const WinogradQ8Weights& weights) {
+  constexpr int kWords = Ops::kCount / 2;
+  constexpr int kTapBytes = 2 * kWinogradColumns;
+  for (int64_t word = 0; word < weights.pairs * kWinogradColumns; word += kWords) {
+    const int8_t* w = weights.w + word / kWinogradColumns * 9 * kTapBytes + word % kWinogradColumns * 2;
+    typename Ops::Vector u[6];
+    expand_row<Ops, kRow>([w](int tap) { return Ops::load_taps(w + tap * kTapBytes); }, u);
+#pragma GCC unroll 6
+    for (int c = 0; c < kWinogradIn; ++c) Ops::store(weights.u + c * weights.column_step + word, u[c]);
+  }
+}
+
+template <typename Ops>
+inline void expand_weights(const WinogradQ8Weights& weights) {
+  constexpr void (*kRows[kWinogradIn])(const WinogradQ8Weights&) = {expand_rows<Ops, 0>, expand_rows<Ops, 1>,
+                                                                    expand_rows<Ops, 2>, expand_rows<Ops, 3>,
+                                                                    expand_rows<Ops, 4>, expand_rows<Ops, 5>};
+  kRows[weights.row](weights);
+}
+
+// v of the channels from `first` on, as many as Ops has lanes. See WinogradQ8Kernels::transform.
+template <typename Ops>
+inline __attribute__((always_inline)) void transform_channels(const WinogradQ8Patch& patch, int64_t first) {
+  typename Ops::Vector half[kWinogradIn][kWinogradIn];
+#pragma GCC unroll 1
+  for (int c = 0; c < kWinogradIn; ++c) {
+    typename Ops::Vector d[kWinogradIn], v[kWinogradIn];
+    const uint8_t* x = patch.x + c * patch.column_step + first;
+#pragma GCC unroll 6
+    for (int r = 0; r < kWinogradIn; ++r) d[r] = Ops::load_bytes(x + r * patch.row_step);
+    transform_line<Ops>(d, v);
+#pragma GCC unroll 6
+    for (int r = 0; r < kWinogradIn; ++r) half[r][c] = v[r];
+  }
+  int16_t* out = patch.v + first;
+#pragma GCC unroll 1
+  for (int r = 0; r < kWinogradIn; ++r) {
+    typename Ops::Vector v[kWinogradIn];
+    transform_line<Ops>(half[r], v);
+#pragma GCC unroll 6
+    for (int c = 0; c < kWinogradIn; ++c, out += patch.position_step) Ops::store(out, v[c]);
+  }
 }
 
 }  // namespace edgekit

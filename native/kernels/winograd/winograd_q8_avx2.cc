@@ -2,10 +2,9 @@
 // the 16 registers. Transforms take 16 channels, and 16 columns, at a time.
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "kernels/gemm/finish_rows_avx2.h"
 #include "kernels/gemm/sweep_rows.h"
+#include "kernels/simd/products_avx2.h"
 #include "kernels/winograd/transforms.h"
 #include "kernels/winograd/winograd_q8.h"
 
@@ -14,6 +13,14 @@ namespace {
 
 struct Lanes16 {
   using Vector = __m256i;
+  static constexpr int kCount = 16;
+  static __m256i load_bytes(const uint8_t* x) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+  }
+  static __m256i load_taps(const int8_t* w) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(w)));
+  }
+  static void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
   static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
   static __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
   static __m256i shl(__m256i a, int count) { return _mm256_slli_epi16(a, count); }
@@ -25,71 +32,13 @@ struct Lanes32 {
   static __m256i shl(__m256i a, int count) { return _mm256_slli_epi32(a, count); }
 };
 
-template <int kRow>
-void expand_rows(const WinogradQ8Weights& weights) {
-  const int8_t* w = weights.w;
-  for (int64_t word = 0; word < weights.pairs * kWinogradColumns; word += 8) {
-    __m256i u[kWinogradIn];
-    expand_row<Lanes16, kRow>(
-        [w](int tap) {
-          const auto* taps = reinterpret_cast<const __m128i*>(w + tap * 2 * kWinogradColumns);
-          return _mm256_cvtepi8_epi16(_mm_loadu_si128(taps));
-        },
-        u);
-#pragma GCC unroll 6
-    for (int c = 0; c < kWinogradIn; ++c) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(weights.u + c * weights.column_step + word), u[c]);
-    }
-    w += word % kWinogradColumns == 0 ? 16 : 16 * kWinogradColumns + 16;  // the other eight columns, the next pair
-  }
-}
-
-void expand(const WinogradQ8Weights& weights) noexcept {
-  constexpr void (*kRows[kWinogradIn])(const WinogradQ8Weights&) = {expand_rows<0>, expand_rows<1>, expand_rows<2>,
-                                                                    expand_rows<3>, expand_rows<4>, expand_rows<5>};
-  kRows[weights.row](weights);
-}
-
 void transform(const WinogradQ8Patch& patch) noexcept {
-  __m256i half[kWinogradIn][kWinogradIn];
-  for (int64_t channel = 0; channel < patch.channels; channel += kWinogradChannels) {
-    for (int c = 0; c < kWinogradIn; ++c) {
-      __m256i d[kWinogradIn], v[kWinogradIn];
-      const uint8_t* x = patch.x + c * patch.column_step + channel;
-#pragma GCC unroll 6
-      for (int r = 0; r < kWinogradIn; ++r) {
-        d[r] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + r * patch.row_step)));
-      }
-      transform_line<Lanes16>(d, v);
-#pragma GCC unroll 6
-      for (int r = 0; r < kWinogradIn; ++r) half[r][c] = v[r];
-    }
-    int16_t* out = patch.v + channel;
-    for (int r = 0; r < kWinogradIn; ++r) {
-      __m256i v[kWinogradIn];
-      transform_line<Lanes16>(half[r], v);
-#pragma GCC unroll 6
-      for (int c = 0; c < kWinogradIn; ++c, out += patch.position_step) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v[c]);
-      }
-    }
+  for (int64_t channel = 0; channel < patch.channels; channel += Lanes16::kCount) {
+    transform_channels<Lanes16>(patch, channel);
   }
 }
 
-// sum += the products of a pair in each lane. In assembly, since GCC 12 otherwise keeps some of the sums in memory.
-inline __attribute__((always_inline)) void multiply_add(__m256i& sum, __m256i v, __m256i u) {
-  __m256i product;
-  asm("vpmaddwd %[u], %[v], %[product]\n\t"
-      "vpaddd %[product], %[sum], %[sum]"
-      : [sum] "+x"(sum), [product] "=&x"(product)
-      : [v] "x"(v), [u] "x"(u));
-}
-
-inline __m256i pair_of(const int16_t* at) {
-  int32_t bits;
-  std::memcpy(&bits, at, sizeof(bits));
-  return _mm256_set1_epi32(bits);
-}
+void expand(const WinogradQ8Weights& weights) noexcept { expand_weights<Lanes16>(weights); }
 
 // Tiles first to first + kTiles - 1 of one position.
 struct PositionTile {
@@ -120,9 +69,9 @@ struct PositionTile {
       const __m256i high = _mm256_loadu_si256(weights + 1);
 #pragma GCC unroll 6
       for (int i = 0; i < kTiles; ++i) {
-        const __m256i pair = pair_of(at[i] + 2 * k);
-        multiply_add(sums[i][0], pair, low);
-        multiply_add(sums[i][1], pair, high);
+        const __m256i pair = broadcast_dword(at[i] + 2 * k);
+        multiply_add_words(sums[i][0], pair, low);
+        multiply_add_words(sums[i][1], pair, high);
       }
     }
 #pragma GCC unroll 6

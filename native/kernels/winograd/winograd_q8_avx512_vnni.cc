@@ -15,21 +15,25 @@ namespace {
 struct Lanes16 {
   using Vector = __m512i;
   static constexpr int kCount = 32;
-  static __m512i load(const uint8_t* x) {
+  static __m512i load_bytes(const uint8_t* x) {
     return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
   }
-  static void store(int16_t* to, __m512i v) { _mm512_storeu_si512(to, v); }
+  static __m512i load_taps(const int8_t* w) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(w)));
+  }
+  static void store(void* to, __m512i v) { _mm512_storeu_si512(to, v); }
   static __m512i add(__m512i a, __m512i b) { return _mm512_add_epi16(a, b); }
   static __m512i sub(__m512i a, __m512i b) { return _mm512_sub_epi16(a, b); }
   static __m512i shl(__m512i a, unsigned count) { return _mm512_slli_epi16(a, count); }
 };
+// For channels that don't fill a whole vector.
 struct HalfLanes16 {
   using Vector = __m256i;
   static constexpr int kCount = 16;
-  static __m256i load(const uint8_t* x) {
+  static __m256i load_bytes(const uint8_t* x) {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
   }
-  static void store(int16_t* to, __m256i v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
+  static void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
   static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
   static __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
   static __m256i shl(__m256i a, int count) { return _mm256_slli_epi16(a, count); }
@@ -41,52 +45,7 @@ struct Lanes32 {
   static __m512i shl(__m512i a, unsigned count) { return _mm512_slli_epi32(a, count); }
 };
 
-template <int kRow>
-void expand_rows(const WinogradQ8Weights& weights) {
-  const int8_t* w = weights.w;
-  for (int64_t word = 0; word < weights.pairs * kWinogradColumns; word += kWinogradColumns) {
-    __m512i u[kWinogradIn];
-    expand_row<Lanes16, kRow>(
-        [w](int tap) {
-          const auto* taps = reinterpret_cast<const __m256i*>(w + tap * 2 * kWinogradColumns);
-          return _mm512_cvtepi8_epi16(_mm256_loadu_si256(taps));
-        },
-        u);
-#pragma GCC unroll 6
-    for (int c = 0; c < kWinogradIn; ++c) _mm512_storeu_si512(weights.u + c * weights.column_step + word, u[c]);
-    w += 18 * kWinogradColumns;
-  }
-}
-
-void expand(const WinogradQ8Weights& weights) noexcept {
-  constexpr void (*kRows[kWinogradIn])(const WinogradQ8Weights&) = {expand_rows<0>, expand_rows<1>, expand_rows<2>,
-                                                                    expand_rows<3>, expand_rows<4>, expand_rows<5>};
-  kRows[weights.row](weights);
-}
-
-// Channels from first on, as many as Ops has lanes.
-template <typename Ops>
-inline __attribute__((always_inline)) void transform_channels(const WinogradQ8Patch& patch, int64_t first) {
-  typename Ops::Vector half[kWinogradIn][kWinogradIn];
-#pragma GCC unroll 1
-  for (int c = 0; c < kWinogradIn; ++c) {
-    typename Ops::Vector d[kWinogradIn], v[kWinogradIn];
-    const uint8_t* x = patch.x + c * patch.column_step + first;
-#pragma GCC unroll 6
-    for (int r = 0; r < kWinogradIn; ++r) d[r] = Ops::load(x + r * patch.row_step);
-    transform_line<Ops>(d, v);
-#pragma GCC unroll 6
-    for (int r = 0; r < kWinogradIn; ++r) half[r][c] = v[r];
-  }
-  int16_t* out = patch.v + first;
-#pragma GCC unroll 1
-  for (int r = 0; r < kWinogradIn; ++r) {
-    typename Ops::Vector v[kWinogradIn];
-    transform_line<Ops>(half[r], v);
-#pragma GCC unroll 6
-    for (int c = 0; c < kWinogradIn; ++c, out += patch.position_step) Ops::store(out, v[c]);
-  }
-}
+void expand(const WinogradQ8Weights& weights) noexcept { expand_weights<Lanes16>(weights); }
 
 void transform(const WinogradQ8Patch& patch) noexcept {
   int64_t channel = 0;
