@@ -48,6 +48,17 @@ void vary(const GridCase& grid, ConvCase& c);
 // loop. Records failures by EK_CHECK.
 void check_conv_case(const ConvCase& c, Isa isa);
 
+// Calls body(c) on the case with each choice of a table, an addition and a clamp, and a seed of its own each time.
+template <typename Body>
+void for_each_fusion(ConvCase c, Body&& body) {
+  for (int choice = 0; choice < 8; ++choice, ++c.seed) {
+    c.lut = choice & 1;
+    c.add = choice & 2;
+    c.clamp = choice & 4;
+    body(c);
+  }
+}
+
 }  // namespace edgekit::test
 
 #endif  // EDGEKIT_TESTS_Q8_CONV_CASE_H_

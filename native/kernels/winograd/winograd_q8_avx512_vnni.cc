@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/finish_rows_avx512_vnni.h"
 #include "kernels/gemm/sweep_rows.h"
+#include "kernels/winograd/lanes_avx2.h"
 #include "kernels/winograd/transforms.h"
 #include "kernels/winograd/winograd_q8.h"
 
@@ -26,18 +27,6 @@ struct Lanes16 {
   static __m512i sub(__m512i a, __m512i b) { return _mm512_sub_epi16(a, b); }
   static __m512i shl(__m512i a, unsigned count) { return _mm512_slli_epi16(a, count); }
 };
-// For channels that don't fill a whole vector.
-struct HalfLanes16 {
-  using Vector = __m256i;
-  static constexpr int kCount = 16;
-  static __m256i load_bytes(const uint8_t* x) {
-    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
-  }
-  static void store(void* to, __m256i v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
-  static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi16(a, b); }
-  static __m256i sub(__m256i a, __m256i b) { return _mm256_sub_epi16(a, b); }
-  static __m256i shl(__m256i a, int count) { return _mm256_slli_epi16(a, count); }
-};
 struct Lanes32 {
   using Vector = __m512i;
   static __m512i add(__m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
@@ -52,7 +41,7 @@ void transform(const WinogradQ8Patch& patch) noexcept {
   for (; channel + Lanes16::kCount <= patch.channels; channel += Lanes16::kCount) {
     transform_channels<Lanes16>(patch, channel);
   }
-  if (channel < patch.channels) transform_channels<HalfLanes16>(patch, channel);
+  if (channel < patch.channels) transform_channels<avx2::Lanes16>(patch, channel);  // half a vector is left
 }
 
 // sums += the products of a pair in each lane; in assembly as dot_add is.
