@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from edgekit.errors import MissingDependencyError, UnsupportedError
 from edgekit.telemetry import withhold_openvino_telemetry
+
+
+@contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """Undoes what convert_model does to the root logger, and leaves so where it fails: warnings would be lost."""
+    root = logging.getLogger()
+    level, filters, handlers = root.level, list(root.filters), list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.filters[:], root.handlers[:] = filters, handlers
 
 
 def emit_openvino(onnx_model: bytes) -> dict[str, bytes]:
@@ -31,7 +46,8 @@ def emit_openvino(onnx_model: bytes) -> dict[str, bytes]:
         source, target = Path(folder) / "source.onnx", Path(folder) / "model.xml"
         source.write_bytes(onnx_model)
         try:
-            model = openvino.convert_model(str(source))
+            with _root_logger_kept():
+                model = openvino.convert_model(str(source))
             openvino.save_model(model, str(target), compress_to_fp16=False)
             openvino.Core().read_model(str(target))
         except Exception as error:

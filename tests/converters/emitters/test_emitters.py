@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import onnx
 import pytest
@@ -90,8 +92,22 @@ def test_openvino_ir_loads_and_agrees(quantized, feeds, tmp_path):
     assert sqnr_of(FloatReference(quantized).run(feeds)["y"], np.asarray(got)) > 25
 
 
+def logging_state() -> tuple:
+    root = logging.getLogger()
+    return root.level, list(root.filters), list(root.handlers)
+
+
 def test_openvino_refuses_what_it_can_not_read():
     pytest.importorskip("openvino")
+    before = logging_state()
     with pytest.raises(UnsupportedError) as caught:
         emit_openvino(b"no model")
     assert "\n" not in str(caught.value)
+    assert logging_state() == before
+
+
+def test_openvino_leaves_the_logging_of_the_application_alone(quantized):
+    pytest.importorskip("openvino")
+    before = logging_state()
+    emit_openvino(emit_onnx(quantized, QdqOptions("u8", seven_bit_weights=True)))
+    assert logging_state() == before
