@@ -1,8 +1,9 @@
 // Times the INT8 convolutions of real networks (layers.inc) through their ops, with the kernels of one instruction
 // set: time, GMAC/s and the share of what the cores can do at best.
 //
-//   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--winograd]
+//   bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--add] [--winograd]
 //
+// --lut, --add: with a table, with a residual.
 // --winograd: those layers that conv_q8_winograd can do instead of conv_q8, by it.
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +21,7 @@ namespace {
 
 struct Options : BenchOptions {
   bool lut = false;
+  bool add = false;
   bool winograd = false;
 };
 
@@ -63,8 +65,11 @@ class LayerRun {
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
     views_[5] = dense(aligned(y_.data()), dtype, {1, out, out, layer.out_channels});
-    set_attributes(options.lut);
-    if (options.winograd) use_winograd();
+    fill(residual_, y_.size());
+    views_[8] = views_[5];
+    views_[8].data = aligned(residual_.data());
+    set_attributes(options);
+    if (options.winograd) use_winograd(options);
   }
 
   double measure_ns(const Options& options) {
@@ -73,7 +78,7 @@ class LayerRun {
                                   &views_[2],
                                   &views_[3],
                                   &views_[4],
-                                  nullptr,
+                                  options.add ? &views_[8] : nullptr,
                                   is_list_ ? &views_[6] : nullptr,
                                   is_list_ ? &views_[7] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
@@ -104,8 +109,7 @@ class LayerRun {
     return static_cast<int8_t>(std::clamp(sum / 2, -127, 127));
   }
 
-  void set_attributes(bool lut) {
-    const int low = packing_.activations_signed ? -128 : 0;
+  void set_attributes(const Options& options) {
     const int pad = layer_.pad();
     conv_ = {};
     conv_.groups = 1;
@@ -115,29 +119,39 @@ class LayerRun {
     conv_.pad_top = conv_.pad_left = depthwise_.pad_top = depthwise_.pad_left = pad;
     conv_.nr = packing_.q8_nr;
     conv_.kg = packing_.q8_kg;
-    conv_.x_zero = conv_.y_zero = depthwise_.x_zero = depthwise_.y_zero = low;  // as behind a ReLU
-    conv_.y_min = depthwise_.y_min = low;
-    conv_.y_max = depthwise_.y_max = low + 255;
-    conv_.fuse_lut = depthwise_.fuse_lut = lut;
+    finish_attributes(conv_, options);
+    finish_attributes(depthwise_, options);
   }
 
-  void use_winograd() {
+  template <typename Attrs>
+  void finish_attributes(Attrs& attrs, const Options& options) {
+    const int low = packing_.activations_signed ? -128 : 0;
+    attrs.x_zero = attrs.y_zero = attrs.y_min = low;  // as behind a ReLU
+    attrs.y_max = low + 255;
+    attrs.fuse_lut = options.lut;
+    attrs.fuse_add = options.add;
+    attrs.add_lhs_zero = attrs.add_rhs_zero = attrs.add_zero = attrs.add_min = low;
+    attrs.add_lhs_scale = 0.6f;
+    attrs.add_rhs_scale = 0.7f;
+    attrs.add_max = low + 255;
+  }
+
+  void use_winograd(const Options& options) {
     w_ = test::pack_winograd(layer_.channels, layer_.out_channels, [](int, int, int, int) { return bell_weight(); });
     views_[1] = dense(w_.data(), Dtype::kS8, {(layer_.out_channels + 15) / 16, (layer_.channels + 1) / 2, 9, 32});
     winograd_ = {};
     winograd_.pad_top = winograd_.pad_left = 1;
-    winograd_.y_max = 255;
-    winograd_.fuse_lut = conv_.fuse_lut;
+    finish_attributes(winograd_, options);
   }
 
   Layer layer_;
   const IsaPacking& packing_;
-  std::vector<uint8_t> x_, y_, lut_;
+  std::vector<uint8_t> x_, y_, lut_, residual_;
   test::PackedWeights packed_;
   bool is_list_ = false;
   std::vector<int32_t> bias_;
   std::vector<float> scale_;
-  TensorView views_[8];
+  TensorView views_[9];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
   std::vector<int8_t> w_;  // weights of conv_q8_winograd; empty: by the usual op
@@ -150,10 +164,12 @@ Options parse(int count, char** arguments) {
     if (take_option(count, arguments, i, options)) continue;
     if (std::strcmp(arguments[i], "--lut") == 0) {
       options.lut = true;
+    } else if (std::strcmp(arguments[i], "--add") == 0) {
+      options.add = true;
     } else if (std::strcmp(arguments[i], "--winograd") == 0) {
       options.winograd = true;
     } else {
-      std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--winograd]\n");
+      std::fprintf(stderr, "usage: bench_q8 [--isa NAME] [--threads N] [--filter TEXT] [--lut] [--add] [--winograd]\n");
       std::exit(2);
     }
   }

@@ -14,7 +14,7 @@ struct FinishedTile {
   const GemmQ8Rows& t;
   const FinishConstants constants;
 
-  explicit FinishedTile(const GemmQ8Rows& rows) : t(rows), constants(rows) {}
+  explicit FinishedTile(const GemmQ8Rows& rows) : t(rows), constants(rows, kFinish) {}
 
   // A function of its own: in the midst of others GCC would keep their constants in registers, and sums in memory.
   template <int kRows>
@@ -28,14 +28,16 @@ struct FinishedTile {
 // Products::multiply(t, first, sums): the sums of rows first to first + kRows - 1, [kRows][kVectors] vectors.
 template <typename Products, int kMostRows, int kVectors>
 void sweep_tiles(const GemmQ8Rows& t) {
-  const Finish finish = finish_of(t);
-  if (finish == Finish::kPlain) {
-    return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kPlain>(t), t.rows);
+  switch (finish_of(t)) {
+    case Finish::kPlain:
+      return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kPlain>(t), t.rows);
+    case Finish::kTable:
+      return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kTable>(t), t.rows);
+    case Finish::kAdd:
+      return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kAdd>(t), t.rows);
+    case Finish::kAny:
+      return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kAny>(t), t.rows);
   }
-  if (finish == Finish::kTable) {
-    return sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kTable>(t), t.rows);
-  }
-  sweep_rows<kMostRows>(FinishedTile<Products, kVectors, Finish::kAny>(t), t.rows);
 }
 
 }  // namespace

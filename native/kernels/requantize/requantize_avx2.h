@@ -24,8 +24,7 @@ inline __m256i round_scaled(__m256i sums, __m256 scale, const RequantizeQ8& p) {
   return _mm256_cvtps_epi32(v);
 }
 
-// Saturating packs do what the clamp in float does: rounding is monotonic and the bounds are whole numbers. The bytes
-// of a and b come lane by lane: [a0-3 a8-11 b0-3 b8-11 | a4-7 a12-15 b4-7 b12-15].
+// The bytes of a and b come lane by lane: [a0-3 a8-11 b0-3 b8-11 | a4-7 a12-15 b4-7 b12-15].
 inline __m256i pack_pair(__m256i a_low, __m256i a_high, __m256i b_low, __m256i b_high, const RequantizeQ8& p) {
   const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(p.y_zero));
   const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(a_low, a_high), zero);
@@ -73,6 +72,44 @@ inline __m256i look_up(__m256i index, const uint8_t (&steps)[256]) {
 inline __m256 dequantize_8(__m128i bytes, int32_t zero, float scale) {
   const __m256i centred = _mm256_sub_epi32(_mm256_cvtepu8_epi32(bytes), _mm256_set1_epi32(zero));
   return _mm256_mul_ps(_mm256_cvtepi32_ps(centred), _mm256_set1_ps(scale));
+}
+
+// What becomes of rounded sums in bytes. Saturating packs do what the clamp in float does: rounding is monotonic and
+// the bounds are whole numbers.
+struct ByteRange {
+  __m256i zero, least, most;
+
+  ByteRange(int32_t y_zero, int32_t y_min, int32_t y_max)
+      : zero(_mm256_set1_epi16(static_cast<int16_t>(y_zero))),
+        least(_mm256_set1_epi8(static_cast<char>(y_min))),
+        most(_mm256_set1_epi8(static_cast<char>(y_max))) {}
+  explicit ByteRange(const RequantizeQ8& p) : ByteRange(p.y_zero, p.y_min, p.y_max) {}
+  explicit ByteRange(const AddQ8& p)
+      : ByteRange(p.zero, p.zero + static_cast<int32_t>(p.v_min), p.zero + static_cast<int32_t>(p.v_max)) {}
+};
+
+// What add_directly takes.
+struct DirectAdd {
+  __m256 v_min, v_max, lhs_scale, rhs_scale;
+  __m256i rhs_zero;
+
+  explicit DirectAdd(const RequantizeQ8& p)
+      : v_min(_mm256_set1_ps(p.v_min)),
+        v_max(_mm256_set1_ps(p.v_max)),
+        lhs_scale(_mm256_set1_ps(p.residual.lhs_scale)),
+        rhs_scale(_mm256_set1_ps(p.residual.rhs_scale)),
+        rhs_zero(_mm256_set1_epi32(p.residual.rhs_zero)) {}
+};
+
+// Rounds scaled sums and adds eight bytes, without making bytes of the sums in between; only where p.adds_directly. To
+// be packed with the range of p.residual.
+inline __attribute__((always_inline)) __m256i add_directly(__m256 scaled, const uint8_t* residual, const DirectAdd& c) {
+  const __m256 clamped = _mm256_min_ps(_mm256_max_ps(scaled, c.v_min), c.v_max);
+  const __m256 lhs = _mm256_round_ps(clamped, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(residual));
+  const __m256i centred = _mm256_sub_epi32(_mm256_cvtepu8_epi32(bytes), c.rhs_zero);
+  const __m256 rhs = _mm256_mul_ps(_mm256_cvtepi32_ps(centred), c.rhs_scale);
+  return _mm256_cvtps_epi32(_mm256_add_ps(_mm256_mul_ps(lhs, c.lhs_scale), rhs));
 }
 
 inline __m256i add_8(__m128i lhs, __m128i rhs, const AddQ8& p) {

@@ -105,7 +105,7 @@ inline __m256i unscaled(__m256i sum, int shift, __m256i bias) {
 
 template <Finish kFinish>
 void finish_tiles(const int32_t* m, const GemmQ8Rows& t) {
-  const FinishConstants constants(t);
+  const FinishConstants constants(t, kFinish);
   __m256i bias[2];
   for (int i = 0; i < 2; ++i) bias[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
   HalfFinished half;
@@ -132,9 +132,16 @@ void finish_tiles(const int32_t* m, const GemmQ8Rows& t) {
 
 void finish(const int32_t* m, const GemmQ8Rows& t) noexcept {
   const Finish kind = t.columns == kWinogradColumns ? finish_of(t) : Finish::kAny;
-  if (kind == Finish::kPlain) return finish_tiles<Finish::kPlain>(m, t);
-  if (kind == Finish::kTable) return finish_tiles<Finish::kTable>(m, t);
-  finish_tiles<Finish::kAny>(m, t);
+  switch (kind) {
+    case Finish::kPlain:
+      return finish_tiles<Finish::kPlain>(m, t);
+    case Finish::kTable:
+      return finish_tiles<Finish::kTable>(m, t);
+    case Finish::kAdd:
+      return finish_tiles<Finish::kAdd>(m, t);
+    case Finish::kAny:
+      return finish_tiles<Finish::kAny>(m, t);
+  }
 }
 
 }  // namespace
