@@ -5,6 +5,7 @@
 #include "kernels/op.h"
 #include "kernels/operand_check.h"
 #include "kernels/reduce/reduce_loops.h"
+#include "kernels/requantize/requantize_q8.h"
 
 namespace edgekit {
 namespace {
@@ -148,17 +149,26 @@ void reduce_integers(const OpArgs& args, RunContext& context, ReduceKind kind, i
   }
 }
 
-template <typename T>
-void reduce_q8(const OpArgs& args, RunContext& context, ReduceKind kind, int64_t count) {
+// Sum: an integer that holds the sum of `count` values less their zero points.
+template <typename T, typename Sum>
+void mean_q8(const OpArgs& args, RunContext& context, int64_t count) {
   const auto& attrs = args.attrs<ReduceAttrs>();
-  if (kind != ReduceKind::kMean) return fold_extreme<T>(args, context, kind == ReduceKind::kMax);
   const float low = static_cast<float>(std::numeric_limits<T>::min() - attrs.y_zero);
   const float high = static_cast<float>(std::numeric_limits<T>::max() - attrs.y_zero);
-  const auto add = [](int64_t sum, T value) { return sum + value; };
-  fold<T>(args, context, int64_t{0}, add, [=](int64_t sum) {
-    const float v = static_cast<float>(sum - count * attrs.x_zero) / static_cast<float>(count) * attrs.ratio;
-    return static_cast<T>(static_cast<int32_t>(std::nearbyint(std::min(std::max(v, low), high))) + attrs.y_zero);
+  const Sum zeros = static_cast<Sum>(count) * attrs.x_zero;
+  const auto add = [](Sum sum, T value) { return static_cast<Sum>(sum + value); };
+  fold<T>(args, context, Sum{0}, add, [=](Sum sum) {
+    const float v = static_cast<float>(sum - zeros) / static_cast<float>(count) * attrs.ratio;
+    return static_cast<T>(round_half_even(std::min(std::max(v, low), high)) + attrs.y_zero);
   });
+}
+
+template <typename T>
+void reduce_q8(const OpArgs& args, RunContext& context, ReduceKind kind, int64_t count) {
+  if (kind != ReduceKind::kMean) return fold_extreme<T>(args, context, kind == ReduceKind::kMax);
+  constexpr int64_t kMostOf32Bits = std::numeric_limits<int32_t>::max() / 256;
+  // Vectors hold twice as many of the narrow ones.
+  count <= kMostOf32Bits ? mean_q8<T, int32_t>(args, context, count) : mean_q8<T, int64_t>(args, context, count);
 }
 
 Status run(const OpArgs& args, RunContext& context) {
