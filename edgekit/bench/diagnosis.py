@@ -77,12 +77,13 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
 
 
 def _still_float(bound: Bound, rows: Sequence[LayerBound]) -> str:
-    """The advice that comes first where it is of use: layers that INT8 would speed up, longest first."""
-    names = [short_name(entry.layer.name) for entry in rows if is_float(entry.layer)][:TOP_LAYERS]
-    if not names or bound not in ("compute", "memory"):
+    """The advice that comes first where it is of use: the longest layers that INT8 would speed up."""
+    found = [short_name(entry.layer.name) for entry in rows if is_float(entry.layer)]
+    if not found or bound not in ("compute", "memory"):
         return ""
     gain = " (a quarter of the traffic)" if bound == "memory" else ""
-    return f"quantize to INT8{gain} what is still float: {', '.join(names)}; then "
+    names = "" if len(found) == len(rows) else f" what is still float: {', '.join(found[:TOP_LAYERS])};"
+    return f"quantize to INT8{gain}{names or ','} then "
 
 
 def _stage_findings(stages_ms: Mapping[str, float]) -> list[Finding]:

@@ -56,6 +56,12 @@ def test_only_what_is_still_float_is_to_be_quantized():
             assert f"what is still float: float {found.cause};" in found.advice and "int8" not in found.advice
 
 
+def test_where_all_is_float_no_layer_is_singled_out():
+    layers = [classify(layer(name, op="conv_f32", time_us=400.0, bytes_moved=3_000_000), PEAKS) for name in "ab"]
+    (found,) = diagnose(layers, {})
+    assert found.advice.startswith("quantize to INT8 (a quarter of the traffic), then ")
+
+
 def test_stages_outside_inference_are_named_when_they_matter():
     findings = diagnose([], {"capture": 1.0, "preprocess": 30.0, "infer": 20.0, "postprocess": 1.0})
     assert [finding.cause for finding in findings] == ["preprocess"]
