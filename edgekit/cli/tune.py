@@ -42,8 +42,8 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
         raise UsageError("option is out of range", where="--seconds", got=seconds, expected="0.001 to 86400")
     count = threads or default_threads()
     with open_package(package) as opened:
+        stored_devices(opened)  # refuses what lies in the file's place and is none of ours
         check_output(Path(tuning_file(opened.path)), [package])
-        stored_devices(opened)  # refuses what lies there and is none of ours
         found = _measure(opened, count, seconds)
         kept = [bucket for bucket in found if bucket.kept]
         run = None

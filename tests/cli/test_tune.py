@@ -90,6 +90,15 @@ def test_a_file_that_is_no_tuning_is_refused_before_it_measures(package, data, c
     assert other.read_bytes() == data
 
 
+def test_a_folder_in_the_files_place_is_refused_by_its_name(package, capsys, monkeypatch):
+    monkeypatch.setattr(tune, "tune", lambda *_: pytest.fail("measured"))
+    folder = package.with_name("m.ekpkg.tune.json")
+    folder.mkdir()
+    assert run(["tune", str(package)]) == 2
+    said = capsys.readouterr().err
+    assert f"{folder}: is not a regular file" in said and "move or delete it" in said and folder.is_dir()
+
+
 @pytest.mark.parametrize("words", [[], ["--threads", "0"], ["--threads", "1"], ["--threads", "3"]])
 def test_it_says_for_how_many_threads(package, words, capsys, monkeypatch):
     finds(monkeypatch, GAIN)
