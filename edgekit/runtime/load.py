@@ -92,7 +92,7 @@ def _check_type(name: str, value: object, kind: type | UnionType, expected: str)
         raise UsageError("argument of load() is of another type", where=name, got=ascii(value)[:80], expected=expected)
 
 
-def _check_settings(settings: object) -> None:
+def _check_settings(settings: Mapping[str, object] | None) -> None:
     _check_type("settings", settings, Mapping | None, "a dictionary or None")
     for name, value in (settings or {}).items():
         _check_type("settings", name, str, "names of settings as keys")
