@@ -196,6 +196,18 @@ def test_an_error_keeps_the_older_video_and_ctrl_c_keeps_the_frames_so_far(tmp_p
     assert [each.name for each in tmp_path.iterdir()] == ["clip.mp4"]
 
 
+@pytest.mark.parametrize("suffix", [".mp4", ".avi"])
+def test_each_packet_goes_to_the_disk_at_once(tmp_path, suffix):
+    """So a disk that fills up is noticed at the first packet without room; this codec holds no frames back."""
+    sizes = []
+    with VideoWriter(tmp_path / f"clip{suffix}", codec="mpeg4") as writer:
+        for index in range(6):
+            writer.write(picture(index, (64, 64)))
+            (partial,) = tmp_path.iterdir()
+            sizes.append(partial.stat().st_size)
+    assert sizes == sorted(set(sizes))
+
+
 def test_save_image(tmp_path):
     for suffix in (".png", ".jpg", ".bmp"):
         save_image(tmp_path / f"a{suffix}", picture(77))
