@@ -24,6 +24,7 @@ UNREADABLE_SHARE = 0.1
 """Largest share of unreadable images that is skipped; above it the folder is refused."""
 
 _NAMED = 5
+_ENOUGH = "give at least a few, better a hundred or more"
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def open_calibration(source: str, inputs: CalibrationInputs, max_samples: int, s
             expected="a folder of images or .npz, an .npz, or module:function",
         )
     if not data.names:
-        raise CalibrationError("no samples in it", where=source, hint="give at least a few, better a hundred or more")
+        raise CalibrationError("no samples in it", where=source, hint=_ENOUGH)
     chosen = _choose(len(data.names), max_samples, seed) if not data.indices else data.indices
     data = replace(data, indices=chosen)
     data.load(data.indices[0])
@@ -133,8 +134,12 @@ def _choose(count: int, most: int, seed: int) -> tuple[int, ...]:
 
 def _image_folder(folder: Path, inputs: CalibrationInputs, max_samples: int, seed: int) -> CalibrationData:
     from edgekit.vision.image_transform import Preparer
-    from edgekit.vision.images import list_images, load_image
+    from edgekit.vision.images import IMAGE_SUFFIXES, list_images, load_image
 
+    paths = list_images(folder)
+    if not paths:
+        expected = f".npz or pictures ({', '.join(sorted(IMAGE_SUFFIXES))})"
+        raise CalibrationError("folder has no calibration data", where=folder, expected=expected, hint=_ENOUGH)
     if inputs.preprocess is None:
         raise CalibrationError("pictures need a preprocessing", where=folder, hint="give --preprocess")
     pictures = [spec for spec in inputs.specs if spec.layout in ("nchw", "nhwc")]
@@ -152,7 +157,6 @@ def _image_folder(folder: Path, inputs: CalibrationInputs, max_samples: int, see
             got=len(inputs.specs),
             hint="give .npz files",
         )
-    paths = list_images(folder)
     chosen = _choose(len(paths), max_samples, seed)
     unreadable = []
     for index in chosen:

@@ -9,6 +9,9 @@ from pathlib import Path
 from edgekit.errors import UsageError
 from edgekit.package.specs import PostprocessSpec
 
+LABELLED_TASKS = ("classify", "detect", "text-recognize")
+"""Tasks whose results name classes; see edgekit.vision.tasks."""
+
 _MAX_FILE_BYTES = 1 << 22
 _MAX_LABELS = 1 << 17
 _BLANK = "blank"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgekit import __version__
-from edgekit.converters.labels import check_label_count, given_labels, metadata_labels
+from edgekit.converters.labels import LABELLED_TASKS, check_label_count, given_labels, metadata_labels
 from edgekit.converters.options import ConvertOptions, recipe_toml
 from edgekit.converters.prepare import Prepared, is_quantized, prepare
 from edgekit.converters.preprocessing import resolve_postprocess
@@ -93,6 +93,9 @@ def _labels(given: tuple[str, ...] | None, prepared: Prepared, postprocess: Post
     classes = check_task_outputs(postprocess, prepared.outputs)
     if given is not None:
         check_label_count(given, classes, postprocess)
+        if given and postprocess.task not in LABELLED_TASKS:
+            note = f"--labels is of no use to task {postprocess.task}, whose results name no class"
+            prepared.notes.append(f"{note}; give --task {' or '.join(LABELLED_TASKS)} if the model finds classes")
         return given
     found = metadata_labels(prepared.imported.metadata, postprocess)
     try:

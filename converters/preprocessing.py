@@ -38,25 +38,45 @@ def resolve_preprocess(choice: str | None, overrides: Mapping[str, str]) -> Prep
     if choice is None and not overrides:
         return None
     values: dict[str, Any] = {} if choice is None else _chosen(choice)
+    where = "--preprocess" if choice is None else f"--preprocess {choice}"
+    _decode(values, where)
     for key, text in overrides.items():
         values[key] = _parse(key, text)
+        _check_value(key, values[key])
     if values.get("color") == "gray":
         for key in _LISTS:
             given = values.get(key)
             values[key] = given[:1] if given and len(set(given)) == 1 else given or ([0.0] if key == "mean" else [1.0])
-    where = "--preprocess" if choice is None else f"--preprocess {choice}"
+    spec = _decode(values, where)
+    channels = 1 if spec.color == "gray" else 3
+    for key in _LISTS:
+        count, named = len(getattr(spec, key)), _option(key) if key in overrides else where
+        if count not in (1, channels):
+            expected = "1" if channels == 1 else f"1 or {channels}"
+            hint = f"color {spec.color} has {channels} a pixel; give --{key}"
+            raise UsageError(f"{key} has the wrong length", where=named, got=count, expected=expected, hint=hint)
+    if 0.0 in spec.std:
+        raise UsageError("std must not be 0", where=_option("std") if "std" in overrides else where)
+    return spec
+
+
+def _decode(values: Mapping[str, Any], where: str) -> PreprocessSpec:
     try:
         spec: PreprocessSpec = decode(values, PreprocessSpec)
     except ValueError as error:
         raise UsageError(f"not a preprocessing: {error}", where=where) from error
-    channels = 1 if spec.color == "gray" else 3
-    for key in _LISTS:
-        count = len(getattr(spec, key))
-        if count not in (1, channels):
-            raise UsageError(f"{key} has the wrong length", where=where, got=count, expected=f"1 or {channels}")
-    if 0.0 in spec.std:
-        raise UsageError("std must not be 0", where=where)
     return spec
+
+
+def _check_value(key: str, value: Any) -> None:
+    try:
+        decode({key: value}, PreprocessSpec)
+    except ValueError as error:
+        raise UsageError(str(error).rpartition(" at ")[0], where=_option(key)) from error
+
+
+def _option(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
 
 
 def _chosen(choice: str) -> dict[str, Any]:
@@ -98,7 +118,7 @@ def _parse(key: str, text: str) -> Any:
             return _number(text)
         return int(text) if key in _COUNTS else text
     except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise UsageError("not a number", where=f"--{key.replace('_', '-')}", got=text) from error
+        raise UsageError("not a number", where=_option(key), got=text) from error
 
 
 def _number(text: str) -> float:

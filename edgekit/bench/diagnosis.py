@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from edgekit.bench.roofline import LayerBound, is_float, short_name
+from edgekit.bench.roofline import Bound, LayerBound, is_float, short_name
 
 STAGE_SHARE = 0.25  # a stage outside inference with more of the frame's time than this is worth a word
 FLOAT_SHARE = 0.20
@@ -30,8 +30,8 @@ class Finding:
 
 
 _ADVICE = {
-    "compute": "quantize what is still float, then use more threads or a smaller input or network",
-    "memory": "quantize to INT8 (a quarter of the traffic), fuse or shrink activations; more threads help little",
+    "compute": "more threads, or a smaller input or network",
+    "memory": "fuse or shrink activations; more threads help little",
     "overhead": "small layers: batch or merge them, or use fewer threads",
     "unknown": "the engine does not tell its layers' arithmetic; try --engine native",
 }
@@ -56,7 +56,8 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
     if total_us <= 0:
         return []
     findings = []
-    for bound in ("compute", "memory", "overhead", "unknown"):
+    bounds: tuple[Bound, ...] = ("compute", "memory", "overhead", "unknown")
+    for bound in bounds:
         rows = sorted((e for e in layers if e.bound == bound), key=lambda e: -e.layer.time_us)
         spent_us = sum(entry.layer.time_us for entry in rows)
         if not rows or spent_us / total_us < 0.05:
@@ -65,7 +66,7 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
         names = ", ".join(short_name(entry.layer.name) for entry in rows[:TOP_LAYERS])
         text = f"{spent_us / total_us:.0%} of inference in {len(rows)} layers bound by {bound}"
         text += f", at {reached:.0%} of the roofline; longest: {names}"
-        findings.append(Finding(bound, spent_us / total_us, text, _ADVICE[bound]))
+        findings.append(Finding(bound, spent_us / total_us, text, _still_float(bound, rows) + _ADVICE[bound]))
     float_us = sum(e.layer.time_us for e in layers if is_float(e.layer) and e.layer.macs > 0)
     if float_us / total_us > FLOAT_SHARE:
         text = f"{float_us / total_us:.0%} of inference in float32 products"
@@ -73,6 +74,16 @@ def _layer_findings(layers: Sequence[LayerBound]) -> list[Finding]:
             Finding("precision", float_us / total_us, text, "convert with --precision int8 or auto and --calib")
         )
     return findings
+
+
+def _still_float(bound: Bound, rows: Sequence[LayerBound]) -> str:
+    """The advice that comes first where it is of use: the longest layers that INT8 would speed up."""
+    found = [short_name(entry.layer.name) for entry in rows if is_float(entry.layer)]
+    if not found or bound not in ("compute", "memory"):
+        return ""
+    gain = " (a quarter of the traffic)" if bound == "memory" else ""
+    names = "" if len(found) == len(rows) else f" what is still float: {', '.join(found[:TOP_LAYERS])};"
+    return f"quantize to INT8{gain}{names or ','} then "
 
 
 def _stage_findings(stages_ms: Mapping[str, float]) -> list[Finding]:

@@ -39,7 +39,8 @@ class LayerBound:
         layer: The measurement.
         compute_us: Least time for its arithmetic.
         memory_us: Least time for its traffic.
-        roofline_share: The greater of both over the measured time, 0..1 and slightly above on a noisy machine.
+        roofline_share: The greater of both over the measured time, 0..1; above 1 for data that came from the caches,
+            since bytes are held against memory, and where peaks were measured too low.
         bound: What it waits for.
     """
 

@@ -47,6 +47,11 @@ class BenchOptions:
     bucket: int = 0
     layers: bool = False
 
+    def thread_counts(self, threads: int) -> set[int]:
+        """Numbers of threads within an inference that the package runs with; throughput has one whatever is given."""
+        counts = {1 if scenario == "throughput" else threads for scenario in self.scenarios}
+        return counts | {threads} if self.layers else counts
+
 
 @dataclass(frozen=True)
 class BenchResult:

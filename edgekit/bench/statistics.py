@@ -53,11 +53,9 @@ class LatencySummary:
     mad_ms: float
 
     def text(self, percentile: float) -> str:
-        """A percentile for people: milliseconds, or what is missing."""
+        """A percentile for a table: milliseconds, or "n < 64", the number of samples that it takes."""
         value = self.percentiles_ms[percentile]
-        if value is None:
-            return f"insufficient samples ({self.count} of {samples_needed(percentile)})"
-        return f"{value:.3f}"
+        return f"n < {samples_needed(percentile)}" if value is None else f"{value:.3f}"
 
 
 def summarize(latencies_ms: Sequence[float] | NDArray[np.float64]) -> LatencySummary:

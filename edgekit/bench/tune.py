@@ -37,16 +37,21 @@ class BucketTuning:
         bucket: Its index.
         choices: Layers that would run otherwise than by themselves.
         default_ms, tuned_ms: Median latencies, in turns.
-        noise_ms: What a difference has to exceed.
-        kept: Whether it does.
+        gain_ms: What the choices gain, as compare() tells it; never more than the medians differ.
+        noise_ms: What the gain has to exceed.
     """
 
     bucket: int
     choices: Choices
     default_ms: float
     tuned_ms: float
+    gain_ms: float
     noise_ms: float
-    kept: bool
+
+    @property
+    def kept(self) -> bool:
+        """Whether the choices are worth keeping."""
+        return self.gain_ms > self.noise_ms
 
 
 def tune(
@@ -121,10 +126,10 @@ def _check(
     """Holds the network with the choices against the one without."""
     if not choices:
         (default,) = _in_turns(compile_with, [()], feeds, 0.0, _whole_time)
-        return BucketTuning(bucket, (), float(np.median(default)), float(np.median(default)), 0.0, kept=False)
+        return BucketTuning(bucket, (), float(np.median(default)), float(np.median(default)), 0.0, 0.0)
     default, tuned = (each[:, 0] for each in _in_turns(compile_with, [(), choices], feeds, seconds, _whole_time))
     gain, noise = compare(default, tuned, LEAST_GAIN)
-    return BucketTuning(bucket, choices, float(np.median(default)), float(np.median(tuned)), noise, kept=gain > noise)
+    return BucketTuning(bucket, choices, float(np.median(default)), float(np.median(tuned)), gain, noise)
 
 
 def compare(default: NDArray[np.float64], other: NDArray[np.float64], least_share: float) -> tuple[float, float]:
@@ -136,11 +141,13 @@ def compare(default: NDArray[np.float64], other: NDArray[np.float64], least_shar
         least_share: Share of the default's time that a gain has to reach.
 
     Returns:
-        What `other` gains, as the median of the differences, and what a gain must exceed to be more than noise.
+        What `other` gains, and what a gain must exceed to be more than noise. The gain is the median of the differences
+        or the difference of the medians, whichever is less: where times leap, either alone may show what is not there.
     """
-    gains = default - other
-    gain = float(np.median(gains))
-    error = _MEDIAN_ERROR * float(np.median(np.abs(gains - gain))) / len(gains) ** 0.5
+    differences = default - other
+    middle = float(np.median(differences))
+    error = _MEDIAN_ERROR * float(np.median(np.abs(differences - middle))) / len(differences) ** 0.5
+    gain = min(middle, float(np.median(default) - np.median(other)))
     return gain, max(NOISE_ERRORS * error, least_share * float(np.median(default)))
 
 

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from edgekit.cli.output import human_bytes, print_json, print_table
+from edgekit.cli.output import human_bytes, note_untuned, print_json, print_table
 from edgekit.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from edgekit.bench.report import Row
     from edgekit.bench.roofline import LayerBound, Peaks
     from edgekit.bench.runner import BenchResult
 
 Flag = Annotated[bool, Parameter(negative=())]
+
+ABOVE_THE_ROOFLINE = (
+    "above 100% of the roofline: the layer's data came from the caches, which are faster than the memory measured, "
+    "or the machine was slower while its peaks were measured"
+)
 
 
 def bench_command(
@@ -24,7 +31,7 @@ def bench_command(
     *,
     engine: str = "auto",
     device: str | None = None,
-    threads: int = 1,
+    threads: int = 0,
     scenario: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=False, show_default=False)] = (),
     seconds: float = 3.0,
     repetitions: int = 1,
@@ -41,7 +48,7 @@ def bench_command(
         engine: auto, native, onnxruntime, openvino or simulated; several, separated by commas, are
             measured one after the other.
         device: The engine's device.
-        threads: Threads within an inference.
+        threads: Threads within an inference; 0: as many as a load takes by itself. Throughput has one in each session.
         scenario: cold, single-stream or throughput; again for more. All three by default.
         seconds: Length of each measurement.
         repetitions: How often each is repeated.
@@ -53,8 +60,9 @@ def bench_command(
     """
     from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
     from edgekit.package.storage import check_output
+    from edgekit.runtime.governor import default_threads
 
-    _check_range("--threads", threads, 1, 256)
+    _check_range("--threads", threads, 0, 256)
     _check_range("--seconds", seconds, 0.001, 86400)
     _check_range("--repetitions", repetitions, 1, 256)
     _check_range("--sessions", sessions, 0, 256)
@@ -63,13 +71,16 @@ def bench_command(
     import edgekit
 
     options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)
+    count = threads or default_threads()
     results: dict[str, BenchResult] = {}
     for name in engine.split(","):
 
-        def open_model(count: int, name: str = name) -> edgekit.Model:
-            return edgekit.load(package, engine=name, threads=count, device=device)
+        def open_model(threads: int, name: str = name) -> edgekit.Model:
+            return edgekit.load(package, engine=name, threads=threads, device=device)
 
-        results[name] = bench(package, open_model, threads, options, lambda: machine_peaks(threads))
+        results[name] = bench(package, open_model, count, options, lambda: machine_peaks(count))
+    if {"auto", "native"} & results.keys():
+        note_untuned(package, options.thread_counts(count))
     document = _document(results, repetitions)
     if output is not None:
         _write_json(output, document)
@@ -114,21 +125,13 @@ def machine_peaks(threads: int) -> Peaks:
 
 
 def print_result(engine: str, result: BenchResult) -> None:
-    """Prints the tables of one engine."""
+    """Prints the tables of one engine; that of scenarios fits a terminal of 80 columns."""
     if result.rows:
-        columns = (
-            "scenario",
-            "engine",
-            "isa",
-            "threads",
-            "p50 ms",
-            "p90 ms",
-            "p99 ms",
-            "per second",
-            "CPU ms",
-            "memory",
-        )
-        print_table("", columns, [_cells(row) for row in result.rows], right=range(3, 10))
+        print(f"engine {result.rows[0].engine} on {result.rows[0].isa}")
+        columns = ("scenario", "threads", "p50 ms", "p90 ms", "p99 ms", "per second", "CPU ms")
+        print_table("", columns, [_cells(row) for row in result.rows], right=range(1, 7))
+        for line in _below_the_table(result.rows):
+            print(line)
     if result.cold:
         cold = result.cold
         print(
@@ -139,6 +142,8 @@ def print_result(engine: str, result: BenchResult) -> None:
     if result.layers:
         headings = ("layer", "kernel", "time us", "share", "MMAC", "KiB", "of roofline", "bound")
         print_table("", headings, layer_cells(result.layers), right=range(2, 7))
+        if any(entry.roofline_share > 1 for entry in result.layers):
+            print(ABOVE_THE_ROOFLINE)
     for finding in result.findings:
         print(f"{finding.text}; try: {finding.advice}")
 
@@ -167,16 +172,21 @@ def _cells(row: Row) -> tuple[str, ...]:
     from edgekit.bench.statistics import summarize
 
     summary = summarize(row.measurement.latencies_ms)
-    memory = row.memory_bytes
     return (
         row.measurement.scenario,
-        row.engine,
-        row.isa,
         str(row.threads),
-        summary.text(50.0),
-        summary.text(90.0),
-        summary.text(99.0),
+        *(summary.text(percentile) for percentile in (50.0, 90.0, 99.0)),
         f"{row.measurement.per_second:.1f}",
         f"{row.measurement.cpu_s * 1e3 / summary.count:.2f}",
-        ", ".join(f"{name} {human_bytes(size)}" for name, size in memory.items()),
     )
+
+
+def _below_the_table(rows: Sequence[Row]) -> list[str]:
+    """What has no place in the table: what its short cells mean, and the memory of each scenario's last repetition."""
+    lines = []
+    if few := sorted({cell for row in rows for cell in _cells(row) if cell.startswith("n < ")}):
+        lines.append(f"{', '.join(few)}: insufficient samples; raise --seconds")
+    for scenario, memory in {row.measurement.scenario: row.memory_bytes for row in rows}.items():
+        sizes = ", ".join(f"{name} {human_bytes(size)}" for name, size in memory.items())
+        lines.append(f"memory, {scenario}: {sizes}")
+    return lines

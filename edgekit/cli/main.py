@@ -148,7 +148,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:
         where = error.filename or ("standard output" if _output_is_stuck() else None)
-        return _report(StorageError(error.strerror or "the system call failed", where=where))
+        hint = "check the path, its permissions and the space left" if error.filename else None
+        return _report(StorageError(error.strerror or "the system call failed", where=where, hint=hint))
     except Exception as error:
         return _report(
             InternalError(f"{type(error).__name__}: {error}", hint="this is a fault of edgekit, please report it")

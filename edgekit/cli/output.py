@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgekit.errors import printable
@@ -46,6 +47,24 @@ def print_table(
     text = io.StringIO()  # printed by rich itself, a reader that has gone would end the process
     Console(file=text, force_terminal=terminal, width=None if terminal else 160, highlight=False).print(table)
     print(text.getvalue(), end="")
+
+
+def note_untuned(package: Path, threads: set[int]) -> None:
+    """Says on standard error when a package is tuned for this device, but not for a number of threads that is to run.
+
+    Args:
+        package: The .ekpkg file.
+        threads: Numbers of threads within an inference.
+    """
+    from edgekit.package.reader import open_package
+    from edgekit.runtime.tuning import tuning_file, untuned_note
+
+    if not Path(tuning_file(str(package))).exists():
+        return
+    with open_package(package) as opened:
+        note = untuned_note(opened, threads)
+    if note:
+        print(printable(f"note: {note}"), file=sys.stderr)
 
 
 def help_console() -> Console:

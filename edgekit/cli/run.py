@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from edgekit.cli.output import print_json, print_table
+from edgekit.cli.output import note_untuned, print_json, print_table
 from edgekit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ def run_command(
     Args:
         package: The .ekpkg file.
         source: Image, folder, glob, video file, camera index (0), rtsp:// address, test:640x480@30#300 (a test
-            pattern; without #FRAMES it goes on until Ctrl-C), or an .npz file with one array an input.
+            pattern: size, most frames a second, frames; all optional, without #FRAMES it goes on until Ctrl-C), or an
+            .npz file with one array an input.
         engine: auto, native, onnxruntime, openvino or simulated.
         device: The engine's device: CPU, GPU, NPU, AUTO, or an execution provider.
         threads: Threads within an inference; 0: as many as there are usable cores.
-        live: Take the newest frame and drop older ones, as for a camera; files are read in full otherwise.
+        live: Take the newest frame and drop older ones, as for a camera; files and test patterns are run in full
+            otherwise.
         frames: Stop after that many frames.
         output: Annotated video (.mp4), the last frame as an annotated image (.png, .jpg), or .npz for raw tensors.
         json: One JSON object a frame and line.
@@ -62,6 +64,8 @@ def run_command(
         print(f"engine {model.engine_name} on {model.isa}, {model.threads} threads", file=sys.stderr)
         for reason in model.skipped:
             print(f"note: not run: {reason}", file=sys.stderr)
+        if model.engine_name == "native":
+            note_untuned(package, {model.threads})
         if tensors:
             _run_tensors(model, Path(source), output, json)
         else:
@@ -155,7 +159,7 @@ class _Sink:
 def _run_frames(model: Model, source: str, output: Path | None, live: bool, most: int | None, as_json: bool) -> None:
     from edgekit.vision.sources import open_source
 
-    count, dropped = 0, 0
+    count, lost = 0, 0
     stages: dict[str, list[float]] = {}
     with (
         open_source(int(source) if source.isdigit() else source) as frames,
@@ -165,12 +169,13 @@ def _run_frames(model: Model, source: str, output: Path | None, live: bool, most
         for result in stream:
             _print_result(result, as_json)
             sink.write(result)
-            count, dropped = count + 1, result.dropped
+            # Of a live source: frames that were never run, and results that newer ones replaced before they were read.
+            count, lost = count + 1, result.dropped + result.skipped
             for stage, ms in result.stage_ms.items():
                 stages.setdefault(stage, []).append(ms)
             if count == most:
                 break
-    _print_summary(count, dropped, stages)
+    _print_summary(count, lost, stages)
 
 
 def _print_result(result: StreamResult, as_json: bool) -> None:
@@ -178,15 +183,16 @@ def _print_result(result: StreamResult, as_json: bool) -> None:
     if as_json:
         import json
 
-        record = {"frame_id": result.frame_id, "age_ms": round(result.age_ms, 3), "dropped": result.dropped}
+        record = {"frame_id": result.frame_id, "age_ms": round(result.age_ms, 3)}
+        record |= {"dropped": result.dropped, "skipped": result.skipped}
         stages = {stage: round(ms, 3) for stage, ms in result.stage_ms.items()}
         print(json.dumps(record | {"stage_ms": stages, "result": result.result.to_dict()}), flush=True)
     else:
         print(f"frame {result.frame_id}: {result.result.summary()}", flush=True)
 
 
-def _print_summary(count: int, dropped: int, stages: dict[str, list[float]]) -> None:
+def _print_summary(count: int, lost: int, stages: dict[str, list[float]]) -> None:
     import numpy as np
 
     medians = ", ".join(f"{stage} {np.median(values):.2f}" for stage, values in stages.items())
-    print(f"{count} frames, {dropped} dropped; median ms a stage: {medians or 'none'}", file=sys.stderr)
+    print(f"{count} frames, {lost} dropped; median ms a stage: {medians or 'none'}", file=sys.stderr)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from cyclopts import Parameter
 
 from edgekit.cli.output import print_json, print_table
-from edgekit.errors import UsageError
+from edgekit.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from edgekit.bench.tune import BucketTuning
@@ -23,7 +23,7 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
     """Measures in which way each layer runs fastest here, and keeps that beside the package if the network gains.
 
     The file PACKAGE.tune.json is used by every later load with the same number of threads on the same device; results
-    are the same with and without it.
+    are the same with and without it. It holds one tuning for each number of threads.
 
     Args:
         package: The .ekpkg file; it has to hold a variant for the native engine.
@@ -34,7 +34,7 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
     from edgekit.package.reader import open_package
     from edgekit.package.storage import check_output
     from edgekit.runtime.governor import default_threads
-    from edgekit.runtime.tuning import TuningRun, store_run, tuning_file
+    from edgekit.runtime.tuning import TuningRun, store_run, stored_devices, thread_count, tuning_file
 
     if not 0 <= threads <= 256:
         raise UsageError("option is out of range", where="--threads", got=threads, expected="0 to 256")
@@ -42,6 +42,7 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
         raise UsageError("option is out of range", where="--seconds", got=seconds, expected="0.001 to 86400")
     count = threads or default_threads()
     with open_package(package) as opened:
+        stored_devices(opened)  # refuses what lies in the file's place and is none of ours
         check_output(Path(tuning_file(opened.path)), [package])
         found = _measure(opened, count, seconds)
         kept = [bucket for bucket in found if bucket.kept]
@@ -49,14 +50,17 @@ def tune_command(package: Path, /, *, threads: int = 0, seconds: float = 5.0, js
         if kept:
             choices = tuple(choice for bucket in kept for choice in bucket.choices)
             run = TuningRun(sum(each.default_ms for each in kept), sum(each.tuned_ms for each in kept), choices)
-        file = store_run(opened, count, run)
+        stored = store_run(opened, count, run)
     if json:
-        print_json({"threads": count, "file": file or None, "buckets": [_as_json(each) for each in found]})
+        buckets = [_as_json(each) for each in found]
+        print_json({"threads": count, "file": stored.path or None, "notes": list(stored.notes), "buckets": buckets})
         return
     for bucket in found:
-        _print_bucket(bucket)
+        _print_bucket(bucket, thread_count(count))
+    for note in stored.notes:
+        print(printable(note))
     if run is not None:
-        print(f"kept in {file}, for loads on this device with {count} thread{'s' * (count > 1)}")
+        print(f"kept in {stored.path}, for loads on this device with {thread_count(count)}")
 
 
 def _measure(opened: Package, threads: int, seconds: float) -> list[BucketTuning]:
@@ -78,21 +82,21 @@ def _measure(opened: Package, threads: int, seconds: float) -> list[BucketTuning
     return tune(compile_with, feeds, threads, seconds)
 
 
-def _print_bucket(found: BucketTuning) -> None:
+def _print_bucket(found: BucketTuning, threads: str) -> None:
     from edgekit.bench.roofline import short_name
 
-    head = f"bucket {found.bucket}: "
+    head = f"bucket {found.bucket}, {threads}: "
     if not found.choices:
         print(f"{head}no layer gains more than noise; nothing is kept")
         return
-    gain_ms = found.default_ms - found.tuned_ms
-    figures = f"{found.default_ms:.3f} ms by itself, {found.tuned_ms:.3f} ms tuned (noise {found.noise_ms:.3f} ms)"
+    figures = f"{found.default_ms:.4g} ms by itself, {found.tuned_ms:.4g} ms tuned"
+    figures += f", a gain of {found.gain_ms:.4g} ms (noise {found.noise_ms:.4g} ms)"
     if not found.kept:
         print(f"{head}{figures}: {len(found.choices)} layers gain alone, the network does not; nothing is kept")
         return
     rows = [(short_name(choice.layer), choice.kernel, choice.tasks or "by cost") for choice in found.choices]
     print_table("", ("layer", "kernel", "tasks"), rows)
-    print(f"{head}{figures}: {gain_ms / found.default_ms:.1%} less")
+    print(f"{head}{figures}: {found.gain_ms / found.default_ms:.1%} less")
 
 
 def _as_json(found: BucketTuning) -> dict[str, Any]:
@@ -102,6 +106,7 @@ def _as_json(found: BucketTuning) -> dict[str, Any]:
         "bucket": found.bucket,
         "default_ms": found.default_ms,
         "tuned_ms": found.tuned_ms,
+        "gain_ms": found.gain_ms,
         "noise_ms": found.noise_ms,
         "kept": found.kept,
         "choices": to_builtins(found.choices),

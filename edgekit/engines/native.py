@@ -16,7 +16,7 @@ from edgekit.engines.base import Array, Artefact, Capabilities, EngineOptions, L
 from edgekit.engines.feeds import check_feeds
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.tuning import Alternatives, LayerChoice, Plans, program_alternatives, session_tuning
-from edgekit.errors import DeviceError, EdgekitError, MissingDependencyError, PackageError
+from edgekit.errors import DeviceError, EdgekitError, MissingDependencyError, PackageError, UsageError
 from edgekit.package.manifest import Part, Variant
 from edgekit.records import Record, replace
 
@@ -255,6 +255,7 @@ class NativeEngine:
         """Maps and verifies the programs; see engines.base.Engine.
 
         Raises:
+            UsageError: A setting was given; there are none.
             PackageError: A program is damaged, or the parts do not fit together.
             IsaError: The CPU lacks a feature; the message names it.
             MissingDependencyError: A part needs ONNX Runtime.
@@ -262,6 +263,9 @@ class NativeEngine:
         """
         if options.device is not None and options.device.upper() != "CPU":
             raise DeviceError("native engine has one device", got=ascii(options.device)[:60], expected="CPU")
+        for name in options.settings:
+            hint = "name the engine that it is for: engine="
+            raise UsageError("engine native has no settings", got=ascii(name)[:60], expected="none", hint=hint)
         _check_chain(artefact)
         parts = [_load_part(artefact, part, options.threads) for part in artefact.variant.parts]
         try:

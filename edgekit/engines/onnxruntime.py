@@ -18,11 +18,13 @@ from edgekit.engines.forking import never_destroy_in_child
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.library import import_library
 from edgekit.engines.onnxruntime_profile import read_profile
-from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError
+from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError, UsageError
 from edgekit.package.manifest import Variant
 
 CPU = "CPUExecutionProvider"
 _SUFFIX = "ExecutionProvider"
+# How names of session configuration entries begin: onnxruntime_session_options_config_keys.h.
+_SETTINGS = ("session.", "optimization.", "memory.", "mlas.", "ep.")
 _FATAL_ONLY = (
     4  # errors reach the caller as exceptions; the library's own lines on stderr would break the one-line rule
 )
@@ -108,8 +110,13 @@ class OnnxRuntimeEngine:
         """See Engine.
 
         Raises:
+            UsageError: A setting can't be one of ONNX Runtime's.
             DeviceError: No such device here.
         """
+        for name in options.settings:
+            if not name.startswith(_SETTINGS):  # the library itself passes over names that it does not know
+                known = ", ".join(f"{prefix}*" for prefix in _SETTINGS)
+                raise UsageError("no such setting of engine onnxruntime", got=ascii(name)[:60], expected=known)
         return OnnxRuntimeModel(artefact, options, _provider_of(options.device))
 
 

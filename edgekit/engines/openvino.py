@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from edgekit.engines.feeds import check_feeds
 from edgekit.engines.forking import never_destroy_in_child
 from edgekit.engines.guard import SessionGuard
 from edgekit.engines.library import import_library
-from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError
+from edgekit.errors import DeviceError, EdgekitError, EngineError, PackageError, UsageError
 from edgekit.package.manifest import Variant
 from edgekit.package.specs import TensorSpec
 from edgekit.telemetry import withhold_openvino_telemetry
@@ -48,6 +49,7 @@ class OpenVinoEngine:
         """See Engine.
 
         Raises:
+            UsageError: The library refuses the settings.
             DeviceError: No such device here.
         """
         _library()
@@ -88,6 +90,9 @@ class OpenVinoModel:
             model = _core().read_model(xml, weights)
             return _core().compile_model(model, self._device, config)
         except Exception as error:  # OpenVINO raises RuntimeError for everything, also from other libraries' classes
+            if self._options.settings:
+                names = ascii(", ".join(self._options.settings))[1:-1][:80]
+                raise UsageError("OpenVINO refuses the settings", where=names, got=_one_line(error)) from error
             raise PackageError("OpenVINO refuses the model", where=members[0], got=_one_line(error)) from error
 
     def create_session(self) -> OpenVinoSession:
@@ -187,4 +192,5 @@ def _match(specs: tuple[TensorSpec, ...], ports: Any, kind: str) -> dict[str, in
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:240]
+    text = re.sub(r"Exception from \S+:\d+:", "", str(error))  # places in OpenVINO's own source
+    return " ".join(text.split())[:240]

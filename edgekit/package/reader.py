@@ -169,7 +169,12 @@ def _open_regular(path: str) -> BinaryIO:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # non-blocking: a FIFO must not hang us
     except FileNotFoundError:
         raise PackageError("no such file", where=path) from None
-    except (OSError, ValueError) as error:
+    except PermissionError:
+        hint = "let its owner change that: chmod a+r, and a+x on the folders above it"
+        raise PackageError("no permission to read", where=path, hint=hint) from None
+    except OSError as error:
+        raise PackageError(f"can't be opened: {error.strerror or error}", where=path, hint="check the path") from error
+    except ValueError as error:  # a zero byte in the name
         raise PackageError(f"can't be opened: {error}", where=ascii(path)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

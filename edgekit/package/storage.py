@@ -19,10 +19,11 @@ from edgekit.errors import StorageError, UsageError
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_RESERVATION = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV}
+_LEAST_BYTES = 16 << 10  # a disk without room for these counts as full
 
 
 def check_output(target: Path, sources: Iterable[Path] = ()) -> None:
-    """Checks before any work is done that a file can be written.
+    """Checks before any work is done that a file can be written, by making one in its folder for a moment.
 
     Args:
         target: The file to be written.
@@ -30,7 +31,7 @@ def check_output(target: Path, sources: Iterable[Path] = ()) -> None:
 
     Raises:
         UsageError: It is one of the sources, or a file in one of the folders.
-        StorageError: No such folder, no permission, or a folder of that name.
+        StorageError: No such folder, no permission, no space, or a folder of that name.
     """
     with contextlib.suppress(OSError, ValueError):  # what can't be examined is no source that could be read
         status = target.stat()
@@ -39,15 +40,28 @@ def check_output(target: Path, sources: Iterable[Path] = ()) -> None:
                 raise UsageError(
                     "would be written over its own source", where=target, hint="choose another name for the output"
                 )
+    # Only trying tells: root may write where a read-only or virtual file system still takes no file.
     try:
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-        if not target.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
-        if not os.access(target.parent, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target.parent))
+        temporary, descriptor = _create_temporary(target)
+        try:
+            _reserve(descriptor, _LEAST_BYTES)
+        finally:
+            os.close(descriptor)
+            temporary.unlink()
     except OSError as error:
-        raise _storage_error(target, error, None) from error
+        raise storage_error(target, error) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it; one that is there is left as it is.
+
+    Raises:
+        StorageError: No permission, no space, or a file of that name.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(folder, error) from error
 
 
 def _is_or_holds(source: Path, status: os.stat_result) -> bool:
@@ -89,7 +103,7 @@ def atomic_file(path: str | Path, *, size_bytes: int | None = None) -> Iterator[
     try:
         temporary, descriptor = _create_temporary(target)
     except OSError as error:
-        raise _storage_error(target, error, size_bytes) from error
+        raise storage_error(target, error, size_bytes) from error
     written = 0
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -101,7 +115,7 @@ def atomic_file(path: str | Path, *, size_bytes: int | None = None) -> Iterator[
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise _storage_error(target, error, size_bytes or written or None) from error
+        raise storage_error(target, error, size_bytes or written or None) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -136,7 +150,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _storage_error(target: Path, error: OSError, size_bytes: int | None) -> StorageError:
+def storage_error(target: Path, error: OSError, size_bytes: int | None = None) -> StorageError:
+    """Says why a file or folder can't be written, and what to do.
+
+    Args:
+        target: Its path.
+        error: What the system said.
+        size_bytes: How much was to be written, where known.
+
+    Returns:
+        The error to raise.
+    """
     need = f"{size_bytes} bytes" if size_bytes else None
     if error.errno in _FULL:
         return StorageError(
@@ -148,9 +172,16 @@ def _storage_error(target: Path, error: OSError, size_bytes: int | None) -> Stor
         )
     if error.errno in _REFUSED:
         return StorageError("no permission to write", where=target, hint="choose another path; nothing was written")
-    if error.errno == errno.ENOENT:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR) and not target.parent.is_dir():
         return StorageError("no such folder", where=target.parent, hint="create it first; nothing was written")
-    return StorageError(f"can't be written: {error.strerror or error}", where=target, expected=need)
+    if error.errno == errno.ENOENT:  # a virtual file system, such as /proc
+        return StorageError("takes no files", where=target.parent, hint="choose another folder; nothing was written")
+    return StorageError(
+        f"can't be written: {error.strerror or error}",
+        where=target,
+        expected=need,
+        hint="choose another path; nothing was written",
+    )
 
 
 def _free_bytes(folder: Path) -> int | str:

@@ -37,7 +37,7 @@ def parse_json(data: bytes, where: object) -> Any:
     except RecursionError as error:
         raise PackageError("is not valid JSON", where=where, got="nested too deeply") from error
     except ValueError as error:
-        raise PackageError("is not valid JSON", where=where, got=ascii(str(error))[1:121]) from error
+        raise PackageError("is not valid JSON", where=where, got=ascii(str(error))[1:-1][:120]) from error
     return value
 
 

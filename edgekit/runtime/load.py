@@ -6,6 +6,7 @@ import atexit
 import os
 import weakref
 from collections.abc import Iterator, Mapping
+from types import UnionType
 from typing import TYPE_CHECKING
 
 from edgekit.engines.artefacts import package_artefact
@@ -47,7 +48,7 @@ def load(
         threads: Threads within an inference; 0: one for each big core that the process may use.
         device: The engine's own name of a device, such as GPU.
         variant: Name of a variant; None: any.
-        settings: Further settings of the engine, by their own names.
+        settings: Further settings of the engine, by their own names; the native engine has none.
         warm_up: Run once before returning, so that the first call takes no longer than the others.
         tuning: Use what `edgekit tune` stored beside the package for this device; it changes nothing but time.
 
@@ -56,13 +57,19 @@ def load(
 
     Raises:
         PackageError: Missing, damaged, hostile or not a package.
-        UsageError: No such engine, variant or number of threads, or EDGEKIT_ISA names no instruction set.
+        UsageError: No such engine, variant, setting or number of threads, an argument of another type, or EDGEKIT_ISA
+            names no instruction set.
         DeviceError: No variant can run here; the message says why for each.
     """
     if not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
         raise UsageError("number of threads is out of range", got=threads, expected=f"0 to {MAX_THREADS}")
     if not isinstance(engine, str) or not isinstance(path, (str, os.PathLike)):
         raise UsageError("load() takes a path and an engine's name", got=f"{ascii(path)[:80]}, {ascii(engine)[:80]}")
+    _check_type("device", device, str | None, "a name or None")
+    _check_type("variant", variant, str | None, "a name or None")
+    _check_type("warm_up", warm_up, bool, "True or False")
+    _check_type("tuning", tuning, bool, "True or False")
+    _check_settings(settings)
     if engine != AUTO:
         get_engine(engine)
     _check_environment()
@@ -78,6 +85,18 @@ def load(
     if warm_up:
         _warm_up(model)
     return model
+
+
+def _check_type(name: str, value: object, kind: type | UnionType, expected: str) -> None:
+    if not isinstance(value, kind):
+        raise UsageError("argument of load() is of another type", where=name, got=ascii(value)[:80], expected=expected)
+
+
+def _check_settings(settings: Mapping[str, object] | None) -> None:
+    _check_type("settings", settings, Mapping | None, "a dictionary or None")
+    for name, value in (settings or {}).items():
+        _check_type("settings", name, str, "names of settings as keys")
+        _check_type(f"settings[{ascii(name)[:80]}]", value, str | int | float, "a text, number, True or False")
 
 
 def _check_environment() -> None:

@@ -13,7 +13,7 @@ from edgekit.engines.tuning import LayerChoice
 from edgekit.errors import PackageError
 from edgekit.package.reader import Package
 from edgekit.package.strict_json import convert, parse_json
-from edgekit.records import Record, to_builtins
+from edgekit.records import Record, replace, to_builtins
 
 FORMAT = 1
 MOST_BYTES = 4 << 20
@@ -63,6 +63,18 @@ class TuningFile(Record, closed=True):
     devices: dict[str, DeviceTuning]
 
 
+class StoredRun(Record):
+    """What storing a run did.
+
+    Attributes:
+        path: Of the file; empty when there is nothing to keep.
+        notes: A line for each thing that the file held and no longer holds, with the reason.
+    """
+
+    path: str
+    notes: tuple[str, ...]
+
+
 def tuning_file(package: str) -> str:
     """Path of the file for a package's path."""
     return f"{package}.tune.json"
@@ -100,12 +112,11 @@ def stored_choices(package: Package, threads: int) -> tuple[tuple[LayerChoice, .
         none of this number of threads.
     """
     try:
-        data = _read(tuning_file(package.path))
-        if data is None:
-            return (), ""
-        devices = _parse(data, tuning_file(package.path)).devices
-    except (OSError, PackageError) as error:
-        return (), f"{error}; delete it, or run: edgekit tune"
+        devices = stored_devices(package)
+    except PackageError as error:
+        return (), str(error)
+    if devices is None:
+        return (), ""
     entry = devices.get(this_device(package).fingerprint)
     if entry is None:
         where = tuning_file(package.path)
@@ -114,7 +125,53 @@ def stored_choices(package: Package, threads: int) -> tuple[tuple[LayerChoice, .
     return (run.choices if run is not None else ()), ""
 
 
-def store_run(package: Package, threads: int, run: TuningRun | None) -> str:
+def stored_devices(package: Package) -> dict[str, DeviceTuning] | None:
+    """Reads the whole file.
+
+    Returns:
+        Fingerprint to entry; None when there is no file.
+
+    Raises:
+        PackageError: It can't be read, or is no tuning file of this edgekit.
+    """
+    path = tuning_file(package.path)
+    try:
+        data = _read(path)
+        return None if data is None else _parse(data, path).devices
+    except PackageError as error:
+        hint = "move or delete it, then run: edgekit tune"
+        raise PackageError(error.what, where=error.where, got=error.got, expected=error.expected, hint=hint) from error
+
+
+def untuned_note(package: Package, threads: set[int]) -> str:
+    """Says that this device is tuned, but not for all of some numbers of threads.
+
+    Args:
+        package: The package.
+        threads: Numbers of threads within an inference that are to run.
+
+    Returns:
+        One line; empty when each has a tuning, or none has, or the file is of no use, which a load tells.
+    """
+    try:
+        entry = (stored_devices(package) or {}).get(this_device(package).fingerprint)
+    except PackageError:
+        return ""
+    tuned = [count for count in entry.threads if count.isdecimal() and len(count) < 4] if entry is not None else []
+    missing = [count for count in sorted(threads) if str(count) not in tuned]
+    if not tuned or not missing:
+        return ""
+    used = f"{tuning_file(package.path)} is used with --threads {' or '.join(tuned)} only"
+    cure = f"edgekit tune {package.path} --threads {missing[0]}"
+    return f"{used}; with {thread_count(missing[0])} the package runs untuned, to change that: {cure}"
+
+
+def thread_count(count: int) -> str:
+    """Writes a number of threads: "1 thread", "2 threads"."""
+    return f"{count} thread{'s' * (count != 1)}"
+
+
+def store_run(package: Package, threads: int, run: TuningRun | None) -> StoredRun:
     """Stores what was found; other devices and numbers of threads keep what they have.
 
     Args:
@@ -123,35 +180,44 @@ def store_run(package: Package, threads: int, run: TuningRun | None) -> str:
         run: What was found; None: nothing is better, an earlier run is forgotten.
 
     Returns:
-        Path of the file, empty when nothing is left to keep.
+        Where it is kept, and what it took the place of.
 
     Raises:
+        PackageError: What lies in the file's place is no tuning file of this edgekit; it is left alone.
         StorageError: No permission, disk full.
     """
     from edgekit.package.storage import write_atomic
 
     path = tuning_file(package.path)
-    try:
-        data = _read(path)
-        devices = {} if data is None else dict(_parse(data, path).devices)
-    except PackageError:
-        devices = {}  # of no use to anyone
-    devices = {key: entry for key, entry in devices.items() if entry.package == package.sha256}
+    known = stored_devices(package) or {}
+    devices = {key: entry for key, entry in known.items() if entry.package == package.sha256}
+    notes = []
+    if stale := len(known) - len(devices):
+        notes.append(f"removed from {path}: {stale} of a package that this one has replaced")
     mine = this_device(package)
-    runs = dict(devices[mine.fingerprint].threads) if mine.fingerprint in devices else {}
-    runs.pop(str(threads), None)
+    runs = dict(devices.pop(mine.fingerprint, mine).threads)
+    if (earlier := runs.pop(str(threads), None)) is not None:
+        notes.append(_fate(earlier, path, threads, replaced=run is not None))
     if run is not None:
         runs[str(threads)] = run
-    devices.pop(mine.fingerprint, None)
     if runs:
-        entry = DeviceTuning(mine.cpu, mine.features, mine.isa, mine.edgekit, mine.package, runs)
-        devices[mine.fingerprint] = entry
-    if not devices:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108 - pathlib costs milliseconds to import
-        return ""
-    write_atomic(path, (json.dumps(to_builtins(TuningFile(FORMAT, devices)), indent=1) + "\n").encode())
-    return path
+        devices[mine.fingerprint] = replace(mine, threads=runs)
+    if devices:
+        write_atomic(path, (json.dumps(to_builtins(TuningFile(FORMAT, devices)), indent=1) + "\n").encode())
+        return StoredRun(path, tuple(notes))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - pathlib costs milliseconds to import
+    if notes:
+        notes[-1] += "; nothing is left in it, it is deleted"
+    return StoredRun("", tuple(notes))
+
+
+def _fate(earlier: TuningRun, path: str, threads: int, *, replaced: bool) -> str:
+    what = (
+        f"{path}: the earlier tuning for {thread_count(threads)} "
+        f"({earlier.default_ms:.4g} -> {earlier.tuned_ms:.4g} ms, {len(earlier.choices)} layers)"
+    )
+    return f"replaced in {what} by this one" if replaced else f"removed from {what}, as this run finds none that gains"
 
 
 def _read(path: str) -> bytes | None:
@@ -160,10 +226,18 @@ def _read(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # non-blocking: it may be a FIFO
     except FileNotFoundError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    except OSError as error:
+        raise PackageError(f"can't be read: {error.strerror}", where=path) from error
+    try:
+        # Before fdopen(), which would name a folder by the number of its descriptor.
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise PackageError("is not a regular file", where=path)
-        data = file.read(MOST_BYTES + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise PackageError(f"can't be read: {error.strerror}", where=path) from error
+    finally:
+        os.close(descriptor)
     if len(data) > MOST_BYTES:
         raise PackageError("is too large", where=path, expected=f"at most {MOST_BYTES} bytes")
     return data

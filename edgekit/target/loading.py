@@ -89,7 +89,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         if not path.is_file() or path.stat().st_size > MAX_PROFILE_BYTES:
             raise ProfileError("is not a profile file", where=path, expected="a .toml file of at most 1 MiB")
         return _parse_toml(path.read_text(encoding="utf-8"), path)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        hint = "check the path and its permissions"
+        raise ProfileError(f"can't be read: {error.strerror or error}", where=path, hint=hint) from error
+    except ValueError as error:
         raise ProfileError(f"can't be read: {error}", where=path) from error
 
 

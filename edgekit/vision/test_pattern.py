@@ -1,4 +1,4 @@
-"""A moving test pattern, paced like a camera."""
+"""A moving test pattern, paced like a camera, of which no frame is lost unless a stream is told that it is live."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _BARS = np.array(
 
 
 class TestPattern:
-    """Colour bars with a white square that moves; a live source.
+    """Colour bars with a white square that moves. Like a file it waits until its frames are taken.
 
     Args:
         width: In pixels.
         height: In pixels.
-        fps: Frames a second; 0: as fast as they are taken, and then the source is not live.
+        fps: Most frames a second; 0: as fast as they are taken.
         frames: How many there are; None: without end.
     """
 
     __test__ = False  # not a test, whatever pytest thinks of the name
+    live = False
 
     def __init__(self, width: int = 640, height: int = 480, fps: float = 30.0, frames: int | None = None) -> None:
         self.fps = fps
-        self.live = fps > 0
         self.name = f"test:{width}x{height}@{fps:g}"
         self._frames = frames
         bars = _BARS[np.minimum(np.arange(width) * len(_BARS) // width, len(_BARS) - 1)]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgekit.errors import ImageError, MissingDependencyError, StorageError, UsageError
-from edgekit.package.storage import check_output
+from edgekit.errors import ImageError, MissingDependencyError, UsageError
+from edgekit.package.storage import check_output, storage_error
 from edgekit.vision.frame import ImageArray
 
 if TYPE_CHECKING:
@@ -58,9 +58,11 @@ class VideoWriter:
         check_output(self.path)
         self._partial = self.path.with_name(f".{self.path.stem}.{os.getpid()}.partial{self.path.suffix}")
         try:
-            self._container: av.container.OutputContainer | None = av.open(str(self._partial), "w")
+            # Each packet goes to the disk at once, so that a full disk stops the work at the first that has no room.
+            options = {"flush_packets": "1"}
+            self._container: av.container.OutputContainer | None = av.open(str(self._partial), "w", options=options)
         except OSError as error:
-            raise StorageError("video can't be written", where=path, hint=error.strerror) from error
+            raise storage_error(self.path, error) from error
         except ValueError as error:
             raise UsageError("unknown kind of video file", where=path, hint="use .mp4, .mkv or .avi") from error
 
@@ -118,7 +120,7 @@ class VideoWriter:
             for packet in self._stream.encode(frame):
                 self._container.mux(packet)
         except OSError as error:
-            raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
+            raise storage_error(self.path, error) from error
 
     def discard(self) -> None:
         """Closes without leaving a file but an older one of that name; safe to call twice, and after close()."""
@@ -145,7 +147,7 @@ class VideoWriter:
             if self.frames:
                 self._partial.replace(self.path)
         except OSError as error:
-            raise StorageError("video can't be written", where=self.path, hint=error.strerror) from error
+            raise storage_error(self.path, error) from error
         finally:
             self.discard()
 

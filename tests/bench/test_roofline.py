@@ -39,6 +39,29 @@ def test_diagnosis_names_the_longest_layers_and_the_greatest_share_first():
     assert "b" in findings[0].text and "70%" in findings[0].text
 
 
+def test_only_what_is_still_float_is_to_be_quantized():
+    int8 = [
+        classify(layer(f"int8 {index}", op="conv_q8", time_us=500.0 + index, macs=index % 2 * 60_000_000,
+                       bytes_moved=4_000_000), PEAKS)
+        for index in range(6)
+    ]  # fmt: skip
+    in_float = [
+        classify(layer("float memory", op="conv_f32", time_us=400.0, bytes_moved=3_000_000), PEAKS),
+        classify(layer("float compute", op="conv_f32", time_us=400.0, macs=9_000_000), PEAKS),
+    ]
+    for found in diagnose(int8, {}):
+        assert found.cause in ("memory", "compute") and "quantize" not in found.advice and "int8" not in found.advice
+    for found in diagnose(int8 + in_float, {}):
+        if found.cause in ("memory", "compute"):
+            assert f"what is still float: float {found.cause};" in found.advice and "int8" not in found.advice
+
+
+def test_where_all_is_float_no_layer_is_singled_out():
+    layers = [classify(layer(name, op="conv_f32", time_us=400.0, bytes_moved=3_000_000), PEAKS) for name in "ab"]
+    (found,) = diagnose(layers, {})
+    assert found.advice.startswith("quantize to INT8 (a quarter of the traffic), then ")
+
+
 def test_stages_outside_inference_are_named_when_they_matter():
     findings = diagnose([], {"capture": 1.0, "preprocess": 30.0, "infer": 20.0, "postprocess": 1.0})
     assert [finding.cause for finding in findings] == ["preprocess"]

@@ -23,6 +23,43 @@ def test_a_gain_has_to_exceed_the_noise_and_a_share_of_the_time():
     assert gain == pytest.approx(1) and noise == pytest.approx(0.02 * np.median(default))
 
 
+def noisy_series():
+    """Pairs of series as busy machines give them: steady, drifting, with outliers, and leaping between two levels."""
+    random = np.random.default_rng(3)
+    for trial in range(400):
+        turns = int(random.integers(tuning.LEAST_TURNS, 60))
+        default, other = 50 + random.normal(0, random.choice([0.1, 5.0]), (2, turns))
+        if trial % 4 == 1:
+            default, other = default + np.linspace(0, 30, turns), other + np.linspace(0, 30, turns)
+        elif trial % 4 == 2:
+            other[: turns // 3] += 40
+        elif trial % 4 == 3:
+            levels = random.choice([0.0, 12.0], (2, turns))
+            default, other = default + levels[0], other + levels[1]
+        yield default, other - random.choice([0.0, 1.0, 10.0])
+
+
+@pytest.mark.parametrize("least_share", [tuning.LEAST_LAYER_GAIN, tuning.LEAST_GAIN])
+def test_what_counts_as_a_gain_shows_in_the_medians_too(least_share):
+    counted = 0
+    for default, other in noisy_series():
+        gain, noise = tuning.compare(default, other, least_share)
+        if gain > noise:
+            assert np.median(default) - np.median(other) > noise > 0
+            assert np.median(default - other) > noise
+            counted += 1
+    assert counted > 50
+
+
+def test_times_that_leap_are_no_gain():
+    """Differences have a large median here, and the medians hardly differ."""
+    default = np.array([40, 40, 40, 40, 49, 60, 60, 60, 60], float)
+    other = np.array([32, 32, 32, 48, 48, 52, 52, 52, 52], float)
+    assert np.median(default - other) == 8
+    gain, _ = tuning.compare(default, other, 0.0)
+    assert gain == 1
+
+
 def test_what_disturbs_both_in_the_same_turn_is_no_noise():
     drift = np.linspace(100, 200, 40)
     gain, noise = tuning.compare(drift, drift - 10, 0.02)
@@ -76,7 +113,7 @@ TIMES = {
 
 def test_each_layer_takes_its_fastest_kernel_and_number_of_tasks(monkeypatch):
     found = run_tuner(monkeypatch, TIMES)
-    assert found.kept
+    assert found.kept and found.gain_ms > found.noise_ms
     assert [(c.layer, c.kernel, c.tasks) for c in found.choices] == [("a", "k wide", 0), ("b", "k", 1)]
     assert (found.default_ms, found.tuned_ms) == (pytest.approx(0.15), pytest.approx(0.08))
 

@@ -1,5 +1,6 @@
 """What every command owes its caller: standard output full, gone or closed; the help that fits; exit codes."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from builders.packages import small_package
 
 from edgekit.cli.main import run
+from edgekit.package import storage
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
 COMMAND = f"{sys.executable} -m edgekit.cli.main"
@@ -74,6 +76,37 @@ def test_a_damaged_measurement_says_what_to_do(tmp_path, monkeypatch, capsys):
     (tmp_path / "edgekit" / "measured.toml").write_text("schema = ")
     assert run(["devices", "detect"]) == 2
     assert "delete the file" in capsys.readouterr().err
+
+
+def read_only(*_, **__):
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open"])
+def test_a_demo_in_a_read_only_folder_says_what_to_do(call, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path if call == "mkdir" else storage.os, call, read_only)
+    assert run(["demo"]) == 4
+    monkeypatch.undo()
+    said = capsys.readouterr().err
+    assert said == "edgekit: edgekit-demo: no permission to write; name another folder with --out\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["convert", "missing.onnx", "-o", "/proc/x.ekpkg"],
+        ["run", "{package}", "test:#3", "-o", "/proc/x.mp4"],
+        ["bench", "{package}", "-o", "/proc/x.json"],
+        ["demo", "--out", "/proc/x"],
+    ],
+)
+def test_an_output_folder_that_takes_no_files_is_told_first(words, package, monkeypatch, capsys):
+    monkeypatch.setattr("edgekit.load", lambda *_, **__: pytest.fail("loaded"))
+    assert run([word.format(package=package) for word in words]) == 4
+    said = capsys.readouterr().err
+    assert "/proc" in said and "another folder" in said and "no such folder" not in said and said.count("\n") == 1
 
 
 def test_no_place_for_a_measurement_is_told_before_it(tmp_path, monkeypatch, capsys):

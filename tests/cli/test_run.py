@@ -1,15 +1,21 @@
 """`edgekit run`: what it prints and when, what it writes, and that it never harms what it reads or an older output."""
 
+import errno
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from builders.packages import means_package
 
+import edgekit
+from edgekit.cli import run as run_module
 from edgekit.cli.main import run
 from edgekit.vision.sources import open_source
 
@@ -104,6 +110,68 @@ def test_the_last_frame_is_the_picture(package, tmp_path):
     picture(tmp_path / "pictures" / "b.png", (40, 50))
     assert run(["run", package, "pictures", "-o", "out.png"]) == 0
     assert Image.open("out.png").size == (40, 50)
+
+
+@pytest.mark.parametrize("rate", ["", "@1000", "@0"])
+def test_a_test_pattern_is_run_in_full_like_a_file(rate, package, capsys):
+    assert run(["run", package, f"test:320x240{rate}#30", "-o", "x.mp4", "--json"]) == 0
+    printed = capsys.readouterr()
+    rows = [json.loads(line) for line in printed.out.splitlines()]
+    assert [(each["frame_id"], each["dropped"], each["skipped"]) for each in rows] == [(n, 0, 0) for n in range(30)]
+    assert "30 frames, 0 dropped;" in printed.err
+    with open_source("x.mp4") as frames:
+        assert len(list(frames)) == 30
+
+
+@pytest.mark.parametrize("slow", ["engine", "reader"])
+def test_frames_and_dropped_ones_of_a_live_source_add_up(slow, package, capsys, monkeypatch):
+    """Frames are lost before inference when the engine is slow, and results after it when whoever reads them is."""
+    printed = run_module._print_result
+
+    def print_slowly(*words):
+        printed(*words)
+        time.sleep(0.03)
+
+    if slow == "reader":
+        monkeypatch.setattr(run_module, "_print_result", print_slowly)
+    load = edgekit.load
+    settings = {"latency_ms": 20 if slow == "engine" else 0}
+    monkeypatch.setattr(edgekit, "load", lambda *words, **named: load(*words, **named, settings=settings))
+    assert run(["run", package, "test:16x16@200#60", "--live", "--engine", "simulated"]) == 0
+    said = capsys.readouterr()
+    count, lost = map(int, re.search(r"(\d+) frames, (\d+) dropped;", said.err).groups())
+    assert count == len(said.out.splitlines())
+    assert count + lost == 60 and lost > 0
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
+def test_a_full_disk_stops_the_video_at_the_first_write(suffix, package, tmp_path):
+    """A real limit: the kernel refuses to write more to a file than that. The source never ends."""
+    done = subprocess.run(
+        [*COMMAND, "run", package, "test:320x240@0", "-o", f"v{suffix}"],
+        capture_output=True,
+        env=ENVIRONMENT,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 10, 20 << 10)),
+    )
+    said = done.stderr.splitlines()
+    assert done.returncode == 4, done.stderr
+    assert said[-1].startswith(f"edgekit: v{suffix}: the disk is full or a size limit is reached")
+    assert len(said) == 2 and "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["means.ekpkg"]
+
+
+@pytest.mark.parametrize("name", ["v.mp4", "v.png"])
+def test_a_disk_that_is_full_already_is_told_before_anything_runs(name, package, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(edgekit, "load", lambda *_, **__: pytest.fail("loaded"))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert "the disk is full" in refused(["run", package, "test:16x16#5", "-o", name], capsys, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["means.ekpkg"]
 
 
 def test_it_says_which_engine_ran(package, capsys):

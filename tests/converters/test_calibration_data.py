@@ -151,6 +151,17 @@ def test_pictures_of_another_colour_name_the_option(tmp_path):
         open_calibration(str(tmp_path), two, 300, 0)
 
 
+@pytest.mark.parametrize("inputs", [INPUTS, CalibrationInputs((PICTURE,)), CalibrationInputs((VECTOR, PICTURE))])
+@pytest.mark.parametrize("name", [None, "notes.txt", "model.onnx"])
+def test_a_folder_without_samples_is_called_that(tmp_path, inputs, name):
+    """Whatever else is missing: without samples a preprocessing would not help."""
+    if name is not None:
+        (tmp_path / name).write_text("x")
+    with pytest.raises(CalibrationError, match=r"no calibration data.*\.npz.*\.png") as caught:
+        open_calibration(str(tmp_path), inputs, 300, 0)
+    assert "--preprocess" not in str(caught.value)
+
+
 def test_pictures_without_a_preprocessing(tmp_path):
     images(tmp_path, 1)
     with pytest.raises(CalibrationError, match="--preprocess"):

@@ -149,6 +149,15 @@ def test_float_without_calibration_says_so(options):
     assert result.report.engines[0].parts[0].sqnr_db > 90
 
 
+@pytest.mark.parametrize("changes, noted", [({}, True), ({"task": "raw"}, True), ({"task": "classify"}, False)])
+def test_labels_of_no_use_are_noted(options, changes, noted):
+    result = convert(options(labels=tuple("abcde"), **changes))
+    notes = [note for note in result.notes if "--labels" in note]
+    assert len(notes) == noted
+    assert all("no use to task raw" in note and "--task classify" in note for note in notes)
+    assert not [note for note in convert(options(**changes)).notes if "--labels" in note]
+
+
 def test_the_same_seed_gives_the_same_variants(options, tmp_path):
     first = convert(options())
     second = convert(options(output=tmp_path / "out" / "second.ekpkg"))

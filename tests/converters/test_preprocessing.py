@@ -60,6 +60,34 @@ def test_bad_preprocessing_is_refused(choice, overrides):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("choice", [None, "unit", "imagenet"])
+@pytest.mark.parametrize(
+    "key, text, expected",
+    [
+        ("resize", "bogus", "'letterbox'"),
+        ("color", "purple", "'bgr'"),
+        ("interpolation", "", "'area'"),
+        ("side_limit_type", "both", "'max'"),
+        ("scale", "much", "much"),
+        ("side_multiple", "1.5", "1.5"),
+        ("mean", "1,2", "1 or 3"),
+        ("std", "0,1,1", "must not be 0"),
+    ],
+)
+def test_a_bad_value_names_its_own_option(choice, key, text, expected):
+    with pytest.raises(UsageError) as caught:
+        resolve_preprocess(choice, {"pad_value": "0", key: text})
+    said = str(caught.value)
+    assert said.startswith(f"--{key.replace('_', '-')}: ") and expected in said and "--preprocess" not in said
+
+
+def test_a_bad_file_is_named_whatever_options_are_given(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text("resize = 'bogus'\n")
+    with pytest.raises(UsageError, match=r"--preprocess .*own\.toml: .*bogus"):
+        resolve_preprocess(str(path), {"color": "gray", "resize": "stretch"})
+
+
 @pytest.mark.parametrize("text", ["resize = 3", "unknown = 1", "preset = 'x'", "not toml", "\xff"])
 def test_bad_toml_is_refused(tmp_path, text):
     path = tmp_path / "bad.toml"

@@ -13,7 +13,7 @@ import pytest
 
 from edgekit.errors import StorageError, UsageError
 from edgekit.package import storage
-from edgekit.package.storage import atomic_file, check_output, write_atomic
+from edgekit.package.storage import atomic_file, check_output, make_folder, write_atomic
 
 OLD, NEW = b"old contents", b"new contents" * 1000
 
@@ -98,10 +98,40 @@ def test_what_can_not_be_written_is_told_beforehand(tmp_path):
     for target in (tmp_path, tmp_path / "missing" / "file"):
         with pytest.raises(StorageError):
             check_output(target)
+    assert list(tmp_path.iterdir()) == []
     if os.geteuid():
         tmp_path.chmod(0o500)
         with pytest.raises(StorageError, match="no permission"):
             check_output(tmp_path / "new")
+
+
+@pytest.mark.parametrize("call", ["open", "posix_fallocate"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+def test_what_the_folder_refuses_is_told_beforehand(tmp_path, monkeypatch, call, code):
+    monkeypatch.setattr(storage.os, call, _failing(code))
+    with pytest.raises(StorageError, match=r"; .*nothing was written") as caught:
+        check_output(tmp_path / "new")
+    monkeypatch.undo()
+    assert str(caught.value).startswith(f"{tmp_path / 'new'}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("name", ["x.ekpkg", "self/x.ekpkg"])
+def test_a_folder_that_takes_no_files_is_not_called_missing(name):
+    for attempt in (check_output, lambda path: write_atomic(path, NEW)):
+        with pytest.raises(StorageError) as caught:
+            attempt(Path("/proc") / name)
+        assert "no such folder" not in str(caught.value) and "choose another" in str(caught.value)
+
+
+def test_folders_are_made_or_it_is_said_why_not(tmp_path):
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    (tmp_path / "file").write_bytes(OLD)
+    for folder in (tmp_path / "file", tmp_path / "file" / "a", Path("/proc/a/b")):
+        with pytest.raises(StorageError, match="nothing was written"):
+            make_folder(folder)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -63,7 +63,9 @@ def test_accepts_nothing_that_python_refuses(text):
 def test_refused(text):
     with pytest.raises(PackageError, match="is not valid JSON") as caught:
         parse_json(text.encode(), "where")
-    assert str(caught.value).startswith("where: ") and len(str(caught.value)) < 200
+    said = str(caught.value)
+    assert said.startswith("where: ") and len(said) < 200
+    assert said.count("(") == said.count(")") and not said.endswith(("')", '")'))  # no quote is left open or closed
 
 
 @pytest.mark.parametrize("data", [b'"\xff"', b'"\xc3"', b'"\xed\xa0\x80"', b"\xef\xbb\xbf1", b'"a\x00b"', b"1\x00"])

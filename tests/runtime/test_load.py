@@ -1,5 +1,7 @@
 """edgekit.load(): which variant and engine it takes, what it says when none will do, and what a Model does."""
 
+import errno
+import os
 import subprocess
 import sys
 import threading
@@ -24,9 +26,11 @@ from edgekit.errors import (
     FatalEngineError,
     InputError,
     IsaError,
+    PackageError,
     RetryableError,
     UsageError,
 )
+from edgekit.package import reader
 from edgekit.package.golden import GoldenSample, golden_members
 from edgekit.package.manifest import Part, Variant
 from edgekit.package.writer import write_package
@@ -166,6 +170,57 @@ def test_settings_of_the_simulated_engine_are_checked(path, settings):
     with pytest.raises(UsageError) as caught:
         edgekit.load(path, engine="simulated", settings=settings)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("engine", ["native", "onnxruntime", "openvino", "simulated"])
+@pytest.mark.parametrize("settings", [{"bogus": 1}, {"latency": 5}, {"Session.x": "1"}])
+def test_unknown_settings_are_refused(tmp_path, engine, settings):
+    package = engine_package(tmp_path / "m.ekpkg", engine)
+    for asked in (engine, "auto") if engine != "simulated" else (engine,):
+        with pytest.raises(UsageError, match="setting") as caught:
+            edgekit.load(package, engine=asked, settings=settings)
+        assert next(iter(settings)) in str(caught.value) and str(caught.value).isprintable()
+        assert len(str(caught.value)) < 400
+
+
+def test_known_settings_are_taken(path):
+    for engine, settings in (
+        ("onnxruntime", {"session.intra_op.allow_spinning": "0"}),
+        ("openvino", {"NUM_STREAMS": 1}),
+        ("simulated", FAST),
+    ):
+        with edgekit.load(path, engine=engine, settings=settings) as model:
+            assert set(model.run(small_feeds())) == {"scores", "/features"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: "maybe"} for name in ("tuning", "warm_up", "settings")),
+        *({name: 1} for name in ("tuning", "warm_up", "settings", "device", "variant", "engine")),
+        *({name: None} for name in ("tuning", "warm_up", "engine", "threads")),
+        *({"settings": settings} for settings in ([("latency_ms", 1)], {1: 1}, {"latency_ms": None}, {"a": [1]})),
+    ],
+    ids=str,
+)
+def test_arguments_of_another_type_are_refused(path, changes):
+    with pytest.raises(UsageError) as caught:
+        edgekit.load(path, **changes)
+    said = str(caught.value)
+    assert said.isprintable() and ("expected" in said or "takes a path" in said)
+
+
+def test_an_unreadable_package_is_one_line_with_advice(path, monkeypatch):
+    for code, advice in ((errno.EACCES, "chmod"), (errno.ELOOP, "check the path"), (errno.EIO, "check the path")):
+
+        def refuse(*_, code=code):
+            raise OSError(code, os.strerror(code), str(path))
+
+        monkeypatch.setattr(reader.os, "open", refuse)
+        with pytest.raises(PackageError, match=advice) as caught:
+            edgekit.load(path)
+        monkeypatch.undo()
+        assert str(caught.value).startswith(f"{path}: ") and "Errno" not in str(caught.value)
 
 
 class _Session:

@@ -118,7 +118,7 @@ def test_live_source_faster_than_the_engine():
     """Two and a half times as many frames as the engine takes: bounded age, drops counted, order kept."""
     engine_s, frame_s, count = 0.2, 0.08, 50
     session = Session(engine_s)
-    with stream(TestPattern(64, 48, 1 / frame_s, count), session) as results:
+    with stream(TestPattern(64, 48, 1 / frame_s, count), session, live=True) as results:
         got = list(results)
         dropped = results.dropped
     ids = [r.frame_id for r in got]
@@ -132,9 +132,22 @@ def test_live_source_faster_than_the_engine():
     assert [r.dropped for r in got] == sorted(r.dropped for r in got)
 
 
+@pytest.mark.parametrize("slow", ["engine", "reader"])
+@pytest.mark.parametrize("fps", [0, 500])
+def test_a_test_pattern_loses_nothing_unless_it_is_live(slow, fps):
+    session = Session(0.01 if slow == "engine" else 0.0)
+    with stream(TestPattern(64, 48, fps, 20), session) as results:
+        got = []
+        for result in results:
+            time.sleep(0.01 if slow == "reader" else 0.0)
+            got.append(result)
+    assert [r.frame_id for r in got] == list(range(20))
+    assert (results.dropped, got[-1].dropped, got[-1].skipped) == (0, 0, 0)
+
+
 def test_a_slow_reader_does_not_stall_a_live_stream():
     session = Session(0.002)
-    with stream(TestPattern(64, 48, 100, 100), session) as results:
+    with stream(TestPattern(64, 48, 100, 100), session, live=True) as results:
         got = []
         for result in results:
             time.sleep(0.05)

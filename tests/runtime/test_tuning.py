@@ -12,9 +12,10 @@ from builders.pointwise_package import MEMBER, pointwise_package
 import edgekit
 from edgekit import _native
 from edgekit.engines.tuning import LayerChoice
+from edgekit.errors import PackageError
 from edgekit.package.reader import open_package
 from edgekit.runtime import tuning
-from edgekit.runtime.tuning import TuningRun, store_run, tuning_file
+from edgekit.runtime.tuning import StoredRun, TuningRun, store_run, tuning_file, untuned_note
 
 THREADS = 1
 
@@ -93,9 +94,46 @@ def test_numbers_of_threads_have_runs_of_their_own(package, case, ways, caplog):
     with edgekit.load(package, threads=1) as model:
         assert kernel_of(model, case.x) == ways[0]
     assert notices(caplog) == []
-    assert store(package, None, threads=3) == ""
+    assert store(package, None, threads=3).path == ""
     assert not Path(tuning_file(str(package))).exists()
-    assert store(package, None, threads=3) == ""
+    assert store(package, None, threads=3) == StoredRun("", ())
+
+
+def test_what_the_file_no_longer_holds_is_told_with_the_reason(package, case, ways):
+    path = tuning_file(str(package))
+    assert store(package, run_of(choice(ways[1])), threads=1) == StoredRun(path, ())
+    assert store(package, run_of(choice(ways[1])), threads=2) == StoredRun(path, ())
+    (replaced,) = store(package, run_of(choice(ways[2])), threads=2).notes
+    assert replaced.startswith(f"replaced in {path}") and "2 threads" in replaced
+    stored = store(package, None, threads=2)
+    (removed,) = stored.notes
+    assert removed.startswith(f"removed from {path}") and "this run finds none" in removed and stored.path == path
+    (deleted,) = store(package, None, threads=1).notes
+    assert deleted.startswith(f"removed from {path}") and deleted.endswith("it is deleted")
+    store(package, run_of(choice(ways[1])))
+    pointwise_package(package, pixels=2048)
+    (stale,) = store(package, run_of(choice(ways[1]))).notes
+    assert "of a package that this one has replaced" in stale
+    pointwise_package(package, pixels=1024)
+    (last,) = store(package, None).notes
+    assert "of a package" in last and last.endswith("it is deleted") and not Path(path).exists()
+
+
+def test_other_numbers_of_threads_are_told(package, case, ways):
+    def note(*threads: int) -> str:
+        with open_package(package) as opened:
+            return untuned_note(opened, set(threads))
+
+    assert note(1, 2) == ""  # nothing is tuned
+    store(package, run_of(choice(ways[1])), threads=2)
+    assert note(2) == ""
+    for threads in ((1,), (1, 2)):
+        assert "used with --threads 2 only; with 1 thread the package" in note(*threads)
+        assert note(*threads).endswith(f"edgekit tune {package} --threads 1")
+    store(package, run_of(choice(ways[1])), threads=4)
+    assert "used with --threads 2 or 4 only; with 3 threads" in note(3)
+    Path(tuning_file(str(package))).write_text("?")  # which the load says
+    assert note(1) == ""
 
 
 def test_another_device_is_passed_over_with_one_line(package, case, ways, caplog, monkeypatch):
@@ -163,16 +201,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_file_is_one_line_and_tuning_replaces_it(package, case, ways, caplog, data):
+def test_a_hostile_file_is_one_line_and_is_not_replaced(package, case, ways, caplog, data):
     path = package.parent / "m.ekpkg.tune.json"
     path.write_bytes(data)
     with edgekit.load(package, threads=THREADS) as model:
         np.testing.assert_array_equal(model.run({"x": case.x})["y"], case.expected())
     (said,) = notices(caplog)
     assert said.isprintable() and "m.ekpkg.tune.json" in said
-    store(package, run_of(choice(ways[1])))
-    with edgekit.load(package, threads=THREADS) as model:
-        assert kernel_of(model, case.x) == ways[1]
+    assert said.count("(") == said.count(")") and "move or delete it" in said
+    for run in (run_of(choice(ways[1])), None):
+        with pytest.raises(PackageError, match="move or delete it"):
+            store(package, run)
+    assert path.read_bytes() == data
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "loop"])
@@ -181,7 +221,11 @@ def test_what_is_no_file_is_one_line(package, case, caplog, kind):
     {"folder": path.mkdir, "fifo": lambda: os.mkfifo(path), "loop": lambda: path.symlink_to(path)}[kind]()
     with edgekit.load(package, threads=THREADS) as model:
         np.testing.assert_array_equal(model.run({"x": case.x})["y"], case.expected())
-    assert len(notices(caplog)) == 1
+    (said,) = notices(caplog)
+    assert f"{path}: " in said and "Errno" not in said
+    with pytest.raises(PackageError, match="move or delete it"):
+        store(package, None)
+    assert os.path.lexists(path)
 
 
 def test_the_notice_is_one_line_on_standard_error(package, case, capfd):

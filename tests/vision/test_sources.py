@@ -107,7 +107,7 @@ def test_pattern():
     assert [frame.frame_id for frame in frames] == list(range(5))
     assert frames[0].size_hw == (48, 64)
     assert TestPattern.parse("test").fps == 30
-    assert open_source("test:@50").live
+    assert not any(open_source(text).live for text in ("test:@50", "test", "test:@0#3"))
     for text in ("test:", "test:640x", "test:0x10", "test:9999999x9999999", "test:1x1@99999", "test:#x"):
         if text == "test:":
             TestPattern.parse(text)
@@ -194,6 +194,18 @@ def test_an_error_keeps_the_older_video_and_ctrl_c_keeps_the_frames_so_far(tmp_p
     with open_source(path) as source:
         assert len(list(source)) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["clip.mp4"]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".avi"])
+def test_each_packet_goes_to_the_disk_at_once(tmp_path, suffix):
+    """So a disk that fills up is noticed at the first packet without room; this codec holds no frames back."""
+    sizes = []
+    with VideoWriter(tmp_path / f"clip{suffix}", codec="mpeg4") as writer:
+        for index in range(6):
+            writer.write(picture(index, (64, 64)))
+            (partial,) = tmp_path.iterdir()
+            sizes.append(partial.stat().st_size)
+    assert sizes == sorted(set(sizes))
 
 
 def test_save_image(tmp_path):

@@ -13,7 +13,8 @@ from edgekit.cli.convert import convert_model
 from edgekit.cli.demo.clip import CLASS_NAMES, Scene, scenes
 from edgekit.cli.demo.scoring import AveragePrecision
 from edgekit.cli.output import Progress, human_bytes, print_json, print_table, progress_bar
-from edgekit.errors import EnvironmentFaultError, UsageError
+from edgekit.errors import EnvironmentFaultError, StorageError, UsageError
+from edgekit.package.storage import check_output, make_folder
 
 if TYPE_CHECKING:
     from edgekit.runtime.model import Model
@@ -60,7 +61,12 @@ def demo_command(
     """
     if frames < 30:
         raise UsageError("the clip is too short", where="--frames", got=frames, expected="30 or more")
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        make_folder(out)
+        make_folder(out / "calib")
+        check_output(out / "clip.mp4")
+    except StorageError as error:
+        raise StorageError(error.what, where=out, got=error.got, hint="name another folder with --out") from error
     with progress_bar("Demo") as progress:
         clip = _make_clip(out, frames, progress)
         packages = _convert(out, progress)
@@ -78,7 +84,6 @@ def _make_clip(out: Path, frames: int, progress: Progress) -> list[Scene]:
     from edgekit.vision.video_writer import VideoWriter
 
     calibration = out / "calib"
-    calibration.mkdir(exist_ok=True)
     for seed in CALIBRATION_SEEDS:
         for index, scene in enumerate(scenes(seed, CALIBRATION_FRAMES_A_SEED)):
             save_image(calibration / f"{seed}_{index}.png", scene.image_hwc)
