@@ -112,7 +112,16 @@ def _bounded_pairs(dense: NDArray[np.int8], channels: int) -> PackedConv:
 
 
 def pack_conv_f32(weight: NDArray[np.float32], groups: int, nr: int) -> NDArray[np.float32]:
-    """Packs float convolution weights [OC, IC / groups, KH, KW] into [groups, ceil(OCg / nr), K, nr], zero padded."""
+    """Packs float convolution weights into panels of columns.
+
+    Args:
+        weight: [OC, IC / groups, KH, KW].
+        groups: Of the convolution.
+        nr: Columns of a panel, as the instruction set wants them.
+
+    Returns:
+        [groups, ceil(OC / groups / nr), KH * KW * IC / groups, nr], zero padded.
+    """
     rows = _rows_by_group(weight, groups)
     padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % nr), (0, 0)))
     panels = padded.reshape(groups, padded.shape[1] // nr, nr, padded.shape[2])

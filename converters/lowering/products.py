@@ -180,7 +180,15 @@ def _residual_image(build: PlanBuilder, product: Product, view: View) -> View:
 
 
 def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geometry: Geometry, to: Destination) -> None:
-    """Emits conv_q8 or depthwise_q8; x is a quantized image."""
+    """Emits conv_q8, conv_q8_winograd or depthwise_q8.
+
+    Args:
+        build: Takes the instruction and its constants.
+        x: A quantized image, NHWC.
+        weights: s8 [OC, IC / groups, KH, KW] with a scale each output channel, and the bias.
+        geometry: The window.
+        to: y, its requantization and the residual.
+    """
     tail = to.tail
     assert isinstance(tail, QuantizedTail)
     assert x.quant is not None
@@ -219,7 +227,16 @@ def emit_float(
     geometry: Geometry,
     to: Destination,
 ) -> None:
-    """Emits conv_f32 or depthwise_f32; x is a float image, weight [OC, IC / groups, KH, KW]."""
+    """Emits conv_f32 or depthwise_f32.
+
+    Args:
+        build: Takes the instruction and its constants.
+        x: A float image, NHWC.
+        weight: [OC, IC / groups, KH, KW].
+        bias: [OC].
+        geometry: The window.
+        to: y, its clamp and the residual.
+    """
     tail = to.tail
     assert isinstance(tail, FloatTail)
     depthwise = _is_depthwise(x, weight, geometry)
