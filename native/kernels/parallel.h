@@ -9,11 +9,12 @@
 
 namespace edgekit {
 
-// Waking a worker and meeting it again costs some microseconds, so a piece of work below this is not worth sharing.
-inline constexpr double kLeastTaskNs = 10000.0;
+// Waking a worker and meeting it again costs some microseconds, so a piece of work below this is not worth sharing. Not
+// far below, though: one core alone has to fetch what the others left in their caches, and they what it leaves in its.
+inline constexpr double kLeastTaskNs = 4000.0;
 
 // Into how many tasks `units` pieces of `unit_ns` nanoseconds each should be cut: one while it all takes under about
-// 20 us, and never more than threads; or as many as a tuned session says.
+// 8 us, and never more than threads; or as many as a tuned session says.
 inline int task_count(const RunContext& context, int64_t units, double unit_ns) {
   if (context.tasks > 0) return static_cast<int>(std::min<int64_t>(units, std::min(context.tasks, context.threads)));
   const double tasks = static_cast<double>(units) * unit_ns / kLeastTaskNs;
