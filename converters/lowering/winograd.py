@@ -32,9 +32,9 @@ class _Costs:
     output: float
 
 
-# Counted from the instructions of the kernels. On AVX2 they agree with what bench_q8 measures on Zen 3; on AVX-512 they
-# have not been measured. A cycle does 32 direct multiply-accumulates, 128 on AVX-512, and of 16 bits 32 and 64.
-_COSTS = {"x86_avx2": _Costs(1.0, 75, 160, 430), "x86_avx512_vnni": _Costs(2.2, 200, 480, 1040)}
+# On AVX2 fitted to the layers of ResNet-50 on Zen 3, in the network (`edgekit bench --layers`, both ways), where weights
+# come from memory. On AVX-512 counted from the instructions of the kernels, and not measured.
+_COSTS = {"x86_avx2": _Costs(1.28, 230, 160, 430), "x86_avx512_vnni": _Costs(2.2, 200, 480, 1040)}
 
 
 def winograd_pays(weight: NDArray[np.int8], out_pixels: tuple[int, int, int], isa: str) -> bool:
@@ -55,7 +55,7 @@ def winograd_pays(weight: NDArray[np.int8], out_pixels: tuple[int, int, int], is
     blocks = -(-tiles * 36 * (2 * in_channels + 64) // _BLOCK_BYTES)
     winograd = products * (36 * tiles * costs.product + blocks * costs.expand)
     winograd += tiles * (costs.input * in_channels + costs.output * out_channels)
-    direct = products * 9 * images * height * width
+    direct = products * images * (3 * height - 2) * (3 * width - 2)  # taps inside the image: conv_q8 skips the others
     return bool(winograd * _MARGIN < direct)
 
 

@@ -38,7 +38,7 @@ def bell(out_channels: int, in_channels: int, deviation: float = 40.0) -> np.nda
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
     ("channels", "size", "pays"),
-    [(64, 56, True), (128, 28, True), (3, 224, False), (64, 1, False), (512, 2, False)],
+    [(64, 56, True), (128, 28, True), (3, 224, False), (64, 1, False), (512, 2, False), (512, 7, False)],
 )
 def test_where_it_pays(channels: int, size: int, pays: bool, isa: str) -> None:
     assert winograd_pays(bell(channels, channels), (1, size, size), isa) is pays
