@@ -32,8 +32,8 @@ class _Costs:
     output: float
 
 
-# On AVX2 fitted to the layers of ResNet-50 on Zen 3, in the network (`edgekit bench --layers`, both ways), where weights
-# come from memory. On AVX-512 counted from the instructions of the kernels, and not measured.
+# On AVX2 fitted to layers of ResNet-50 in the network, where weights come from memory (`edgekit bench --layers`, both
+# ways, on Zen 3). On AVX-512 counted from the instructions of the kernels, and not measured.
 _COSTS = {"x86_avx2": _Costs(1.28, 230, 160, 430), "x86_avx512_vnni": _Costs(2.2, 200, 480, 1040)}
 
 

@@ -161,20 +161,25 @@ def _run_frames(model: Model, source: str, output: Path | None, live: bool, most
 
     count, lost = 0, 0
     stages: dict[str, list[float]] = {}
-    with (
-        open_source(int(source) if source.isdigit() else source) as frames,
-        _Sink(output, frames.fps or 25.0) as sink,
-        model.stream(frames, live=live or frames.live) as stream,
-    ):
-        for result in stream:
-            _print_result(result, as_json)
-            sink.write(result)
-            # Of a live source: frames that were never run, and results that newer ones replaced before they were read.
-            count, lost = count + 1, result.dropped + result.skipped
-            for stage, ms in result.stage_ms.items():
-                stages.setdefault(stage, []).append(ms)
-            if count == most:
-                break
+    try:
+        with (
+            open_source(int(source) if source.isdigit() else source) as frames,
+            _Sink(output, frames.fps or 25.0) as sink,
+            model.stream(frames, live=live or frames.live) as stream,
+        ):
+            for result in stream:
+                sink.write(result)  # before it is told: what was told is in the file, wherever a signal ends the run
+                _print_result(result, as_json)
+                # Of a live source: frames that were never run, and results that newer ones replaced before they were
+                # read.
+                count, lost = count + 1, result.dropped + result.skipped
+                for stage, ms in result.stage_ms.items():
+                    stages.setdefault(stage, []).append(ms)
+                if count == most:
+                    break
+    except KeyboardInterrupt:  # how a camera's run ends, by Ctrl-C or SIGTERM
+        _print_summary(count, lost, stages)
+        raise
     _print_summary(count, lost, stages)
 
 

@@ -61,8 +61,8 @@ def load(
             names no instruction set.
         DeviceError: No variant can run here; the message says why for each.
     """
-    if not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
-        raise UsageError("number of threads is out of range", got=threads, expected=f"0 to {MAX_THREADS}")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads <= MAX_THREADS:
+        raise UsageError("number of threads is out of range", got=ascii(threads)[:80], expected=f"0 to {MAX_THREADS}")
     if not isinstance(engine, str) or not isinstance(path, (str, os.PathLike)):
         raise UsageError("load() takes a path and an engine's name", got=f"{ascii(path)[:80]}, {ascii(engine)[:80]}")
     _check_type("device", device, str | None, "a name or None")

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import stat
+from collections.abc import Iterator
 
 from edgekit.engines.tuning import LayerChoice
 from edgekit.errors import PackageError
@@ -186,6 +187,25 @@ def store_run(package: Package, threads: int, run: TuningRun | None) -> StoredRu
         PackageError: What lies in the file's place is no tuning file of this edgekit; it is left alone.
         StorageError: No permission, disk full.
     """
+    with _only_writer(package):
+        return _store_run(package, threads, run)
+
+
+@contextlib.contextmanager
+def _only_writer(package: Package) -> Iterator[None]:
+    """Lets one process at a time change what is stored: each reads the file, changes it and writes it anew.
+
+    The lock is the package's own, so that no file of locks stays behind. A file system that knows none goes without.
+    """
+    import fcntl
+
+    with open(package.path, "rb") as locked:  # noqa: PTH123 - pathlib costs milliseconds to import
+        with contextlib.suppress(OSError):
+            fcntl.flock(locked, fcntl.LOCK_EX)
+        yield
+
+
+def _store_run(package: Package, threads: int, run: TuningRun | None) -> StoredRun:
     from edgekit.package.storage import write_atomic
 
     path = tuning_file(package.path)

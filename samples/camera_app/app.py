@@ -14,6 +14,8 @@ LEAST_SCORE = 0.5
 
 def main() -> None:
     """Runs until the source ends or the app is told to stop."""
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     package, source = sys.argv[1:3]
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -10,6 +10,8 @@ import edgekit as ek
 
 def main() -> None:
     """Prints the best class of each picture."""
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     package, *pictures = sys.argv[1:]
     with ek.load(package) as model:
         for picture in pictures:

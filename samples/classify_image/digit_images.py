@@ -20,6 +20,8 @@ CALIBRATION_COUNT = 200
 
 def main() -> None:
     """Writes the pictures."""
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     out = Path(sys.argv[1])
     data = load_digits()
     counts = {"calib": 0, "test": 0}

@@ -12,6 +12,8 @@ from edgekit.vision.video_writer import VideoWriter
 
 def main() -> None:
     """Streams the video through the detector; no frame is lost."""
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     package, video, out = sys.argv[1:]
     found = frames = 0
     with ek.load(package) as model, model.stream(video, live=False) as stream, VideoWriter(out, fps=25) as writer:

@@ -12,6 +12,8 @@ from edgekit.vision.text_crop import crop_lines
 
 def main() -> None:
     """Prints the lines of each frame from top to bottom."""
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     detector_path, recognizer_path, source = sys.argv[1:4]
     most_frames = int(sys.argv[4]) if len(sys.argv) > 4 else None
     with ek.load(detector_path) as detector, ek.load(recognizer_path) as recognizer, open_source(source) as frames:

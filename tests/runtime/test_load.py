@@ -93,7 +93,7 @@ def test_engine_and_variant_by_name(path):
         edgekit.load(path, engine="native")
 
 
-@pytest.mark.parametrize("threads", [-1, 257, 1.5, "2"])
+@pytest.mark.parametrize("threads", [-1, 257, 1.5, "2", True])
 def test_number_of_threads_is_checked(path, threads):
     with pytest.raises(UsageError, match="number of threads"):
         edgekit.load(path, threads=threads)

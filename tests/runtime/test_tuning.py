@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,16 @@ def test_what_the_file_no_longer_holds_is_told_with_the_reason(package, case, wa
     pointwise_package(package, pixels=1024)
     (last,) = store(package, None).notes
     assert "of a package" in last and last.endswith("it is deleted") and not Path(path).exists()
+
+
+def test_tunings_that_end_at_once_are_all_kept(package, case, ways):
+    numbers = range(1, 9)
+    for _ in range(5):
+        with ThreadPoolExecutor(len(numbers)) as workers:
+            list(workers.map(lambda threads: store(package, run_of(choice(ways[1])), threads=threads), numbers))
+        (device,) = json.loads(Path(tuning_file(str(package))).read_text())["devices"].values()
+        assert set(device["threads"]) == {str(threads) for threads in numbers}
+        Path(tuning_file(str(package))).unlink()
 
 
 def test_other_numbers_of_threads_are_told(package, case, ways):

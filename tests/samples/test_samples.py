@@ -51,6 +51,15 @@ def test_demo_writes_what_it_says_and_compares_the_engines(demo):
     assert (folder / "demo" / "annotated.mp4").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("program", sorted(SAMPLES.glob("*/*.py")), ids=lambda path: path.stem)
+def test_a_program_without_its_arguments_says_how_it_is_called(program, tmp_path):
+    if "import torch" in program.read_text():
+        pytest.importorskip("torch")
+    said = subprocess.run([sys.executable, program, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert "Traceback" not in said.stderr
+    assert program.name in said.stdout + said.stderr
+
+
 def test_detect_video(demo):
     folder, _ = demo
     _, detect, convert = readme_lines("detect_video")
