@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from edgekit.bench.report import Row
     from edgekit.bench.roofline import LayerBound, Peaks
-    from edgekit.bench.runner import BenchResult
+    from edgekit.bench.runner import BenchOptions, BenchResult
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -58,7 +58,7 @@ def bench_command(
         output: File for the results as Google Benchmark JSON.
         json: Print them as Google Benchmark JSON.
     """
-    from edgekit.bench.runner import SCENARIOS, BenchOptions, bench
+    from edgekit.bench.runner import SCENARIOS, BenchOptions
     from edgekit.package.storage import check_output
     from edgekit.runtime.governor import default_threads
 
@@ -68,17 +68,9 @@ def bench_command(
     _check_range("--sessions", sessions, 0, 256)
     if output is not None:
         check_output(output, [package])
-    import edgekit
-
     options = BenchOptions(tuple(scenario) or SCENARIOS, seconds, repetitions, sessions, bucket, layers)
     count = threads or default_threads()
-    results: dict[str, BenchResult] = {}
-    for name in engine.split(","):
-
-        def open_model(threads: int, name: str = name) -> edgekit.Model:
-            return edgekit.load(package, engine=name, threads=threads, device=device)
-
-        results[name] = bench(package, open_model, count, options, lambda: machine_peaks(count))
+    results = {name: _measure(package, name, device, count, options) for name in engine.split(",")}
     if {"auto", "native"} & results.keys():
         note_untuned(package, options.thread_counts(count))
     document = _document(results, repetitions)
@@ -89,6 +81,16 @@ def bench_command(
         return
     for name, result in results.items():
         print_result(name, result)
+
+
+def _measure(package: Path, engine: str, device: str | None, threads: int, options: BenchOptions) -> BenchResult:
+    import edgekit
+    from edgekit.bench.runner import bench
+
+    def open_model(count: int) -> edgekit.Model:
+        return edgekit.load(package, engine=engine, threads=count, device=device)
+
+    return bench(package, open_model, threads, options, lambda: machine_peaks(threads))
 
 
 def _document(results: dict[str, BenchResult], repetitions: int) -> dict[str, Any]:
