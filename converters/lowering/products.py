@@ -215,7 +215,7 @@ def emit_quantized(build: PlanBuilder, x: View, weights: QuantizedWeights, geome
     if packed.complement is not None:
         bias = (bias - packed.complement).astype(np.int32)  # sums wrap, and so does this
     operands = [x, build.constant(packed.w), build.constant(bias), build.constant(scale), *fused]
-    operands += [None if part is None else build.constant(part) for part in (packed.row_start, packed.row_group)]
+    operands += [None if part is None else build.constant(part) for part in packed.row_list()]
     build.emit("conv_q8", _trimmed(operands), [to.y], words, macs=macs)
 
 

@@ -33,7 +33,8 @@ class LayerRun {
     const test::PackShape shape{1,
                                 layer.out_channels,
                                 layer.kernel,
-                                layer.kernel * layer.channels,
+                                layer.kernel,
+                                layer.channels,
                                 packing_.q8_nr,
                                 packing_.q8_kg,
                                 packing_.saturating_pairs};
@@ -57,10 +58,12 @@ class LayerRun {
                 : is_list_      ? dense(w, Dtype::kS8, {packed_groups, lanes})
                                 : dense(w, Dtype::kS8, {1, shape.panels(), shape.depth_groups(), lanes});
     const auto indices = [](std::vector<int32_t>& values) {
+      values.reserve(1);  // memory even for none
       return dense(values.data(), Dtype::kI32, {static_cast<int32_t>(values.size())});
     };
     views_[6] = indices(packed_.row_start);
     views_[7] = indices(packed_.row_group);
+    views_[9] = indices(packed_.row_order);
     views_[2] = dense(bias_.data(), Dtype::kI32, {layer.out_channels});
     views_[3] = dense(scale_.data(), Dtype::kF32, {layer.out_channels});
     views_[4] = dense(lut_.data(), dtype, {256});
@@ -80,14 +83,15 @@ class LayerRun {
                                   &views_[4],
                                   options.add ? &views_[8] : nullptr,
                                   is_list_ ? &views_[6] : nullptr,
-                                  is_list_ ? &views_[7] : nullptr};
+                                  is_list_ ? &views_[7] : nullptr,
+                                  is_list_ ? &views_[9] : nullptr};
     const TensorView* outputs[] = {&views_[5]};
     if (!w_.empty()) {
       const OpArgs args{inputs, 6, outputs, 1, &winograd_};
       return best_op_ns(layer_.name, kConvQ8WinogradOp, args, options);
     }
     const void* attributes = layer_.depthwise ? static_cast<const void*>(&depthwise_) : &conv_;
-    const OpArgs args{inputs, layer_.depthwise ? 6 : 8, outputs, 1, attributes};
+    const OpArgs args{inputs, layer_.depthwise ? 6 : 9, outputs, 1, attributes};
     const OpDef& op = layer_.depthwise ? kDepthwiseQ8Op : kConvQ8Op;
     return best_op_ns(layer_.name, op, args, options);
   }
@@ -151,7 +155,7 @@ class LayerRun {
   bool is_list_ = false;
   std::vector<int32_t> bias_;
   std::vector<float> scale_;
-  TensorView views_[9];
+  TensorView views_[10];
   ConvQ8Attrs conv_{};
   DepthwiseQ8Attrs depthwise_{};
   std::vector<int8_t> w_;  // weights of conv_q8_winograd; empty: by the usual op

@@ -69,9 +69,8 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {
-      c.groups,           c.out_channels / c.groups,       c.kernel_h, c.kernel_w * (c.channels / c.groups), c.nr, c.kg,
-      c.saturating_pairs, 1 + static_cast<int>(c.seed % 9)};
+  return {c.groups, c.out_channels / c.groups, c.kernel_h,         c.kernel_w,
+          c.channels / c.groups, c.nr,                      c.kg,               c.saturating_pairs, 1 + static_cast<int>(c.seed % 9)};
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.
@@ -99,7 +98,7 @@ struct Operands {
   std::vector<int32_t> plain_bias;
   PackedWeights packed;
   std::vector<int8_t> winograd;
-  std::unique_ptr<GuardedBuffer> w, row_start, row_group;
+  std::unique_ptr<GuardedBuffer> w, row_start, row_group, row_order;
   ConvQ8Attrs attrs{};
 
   explicit Operands(const ConvCase& c)
@@ -129,11 +128,12 @@ void fill_weights(const ConvCase& c, Operands& o, Random& random) {
       for (int oc = 0; oc < c.channels; ++oc) o.packed.w.push_back(weight(oc, k));
     }
   } else {
-    o.packed = pack_conv_q8(shape, [&](int oc, int ky, int byte) { return weight(oc, ky * shape.run_bytes + byte); });
+    o.packed = pack_conv_q8(shape, [&](int oc, int ky, int byte) { return weight(oc, ky * shape.run_bytes() + byte); });
   }
   if (!c.winograd) o.w = guarded(o.packed.w, c.flush);
   o.row_start = guarded(o.packed.row_start, c.flush);
   o.row_group = guarded(o.packed.row_group, c.flush);
+  o.row_order = guarded(o.packed.row_order, c.flush);
 }
 
 void fill_memory(const ConvCase& c, Operands& o, Random& random) {
@@ -288,6 +288,7 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
   };
   const TensorView row_start = indices(*o.row_start, o.packed.row_start);
   const TensorView row_group = indices(*o.row_group, o.packed.row_group);
+  const TensorView row_order = indices(*o.row_order, o.packed.row_order);
   const bool is_list = !o.packed.row_group.empty();
   const TensorView* inputs[] = {&x,
                                 &w,
@@ -296,14 +297,15 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
                                 c.lut ? &lut : nullptr,
                                 c.add ? &residual : nullptr,
                                 is_list ? &row_start : nullptr,
-                                is_list ? &row_group : nullptr};
+                                is_list ? &row_group : nullptr,
+                                is_list ? &row_order : nullptr};
   const TensorView* outputs[] = {&y};
   const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
   const ConvQ8WinogradAttrs winograd = winograd_attributes(o.attrs);
   const void* attributes = c.depthwise  ? static_cast<const void*>(&depthwise)
                            : c.winograd ? static_cast<const void*>(&winograd)
                                         : &o.attrs;
-  OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 8, outputs, 1, attributes};
+  OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 9, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : c.winograd ? kConvQ8WinogradOp : kConvQ8Op;
   EK_RETURN_IF_ERROR(op.check(args));
   const int ways = op.ways(args, c.threads, isa);

@@ -2,25 +2,34 @@
 #ifndef EDGEKIT_TESTS_Q8_PACK_H_
 #define EDGEKIT_TESTS_Q8_PACK_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace edgekit::test {
 
 struct PackShape {
-  int groups, group_columns, kernel_h, run_bytes;  // run_bytes: kernel_w * channels of a group
+  int groups, group_columns, kernel_h, kernel_w, channels;  // columns and channels of a group
   int nr, kg;
   bool saturating_pairs;
   int part = 128;  // depth groups of a part of a list of rows
 
+  int run_bytes() const { return kernel_w * channels; }
   int panels() const { return (group_columns + nr - 1) / nr; }  // of one group
-  int run_groups() const { return (run_bytes + kg - 1) / kg; }
+  int run_groups() const { return (run_bytes() + kg - 1) / kg; }
   int depth_groups() const { return kernel_h * run_groups(); }
+  // Whether a row may pick of the bytes of this depth group and the next: both of one tap, or of one run of bytes.
+  bool starts_pair(int group) const {
+    const int piece = channels % kg == 0 ? channels / kg : run_groups();
+    const int place = group % run_groups() % piece;
+    return place % 2 == 0 && place + 1 < piece;
+  }
 };
 
 struct PackedWeights {
   std::vector<int8_t> w;
-  std::vector<int32_t> row_start, row_group;  // empty: no list of rows
+  std::vector<int32_t> row_start, row_group, row_order;  // empty: no list of rows
   std::vector<int32_t> complement;            // [output channels] what complemented bytes add to the sums
 };
 
@@ -31,7 +40,7 @@ inline int pair_excess(int first, int second) {
   return 0;
 }
 
-inline constexpr int kForms = 6;
+inline constexpr int kForms = 6;   // beside the last one, whose rows have orders
 inline constexpr int kFormOrders[kForms][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3, 1, 2},
                                                {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}};
 inline constexpr bool kFormComplements[kForms][4] = {
@@ -56,10 +65,44 @@ inline bool is_safe(const std::vector<int>& row) {
   return true;
 }
 
+using Order = std::array<int, 4>;  // which of eight bytes a row picks
+
+// Orders of two rows that hold all of a pair of depth groups, lanes of 8 values, without saturating.
+inline std::optional<std::array<Order, 2>> safe_orders(const std::vector<int8_t>& first, const std::vector<int8_t>& second) {
+  const auto value = [&](size_t column, int byte) { return (byte < 4 ? first : second)[4 * column + static_cast<size_t>(byte % 4)]; };
+  const auto is_safe_pair = [&](int a, int b) {
+    for (size_t column = 0; column < first.size() / 4; ++column) {
+      if (pair_excess(value(column, a), value(column, b)) != 0) return false;
+    }
+    return true;
+  };
+  std::array<int, 8> bytes{};
+  bool taken[8] = {};
+  // The first byte that is left, with each of the others.
+  const auto match = [&](const auto& self, int pairs) -> bool {
+    if (pairs == 4) return true;
+    int a = 0;
+    while (taken[a]) ++a;
+    taken[a] = true;
+    for (int b = a + 1; b < 8; ++b) {
+      if (taken[b] || !is_safe_pair(a, b)) continue;
+      taken[b] = true;
+      bytes[static_cast<size_t>(2 * pairs)] = a;
+      bytes[static_cast<size_t>(2 * pairs + 1)] = b;
+      if (self(self, pairs + 1)) return true;
+      taken[b] = false;
+    }
+    taken[a] = false;
+    return false;
+  };
+  if (!match(match, 0)) return std::nullopt;
+  return std::array<Order, 2>{Order{bytes[0], bytes[1], bytes[2], bytes[3]}, Order{bytes[4], bytes[5], bytes[6], bytes[7]}};
+}
+
 // A panel's rows of one form.
 struct FormedRows {
   std::vector<int8_t> w;
-  std::vector<int32_t> groups;
+  std::vector<int32_t> groups, orders;
 
   template <typename T>
   void add(const std::vector<T>& lanes, int group) {
@@ -68,13 +111,39 @@ struct FormedRows {
   }
 };
 
-// Adds a depth group in the first form that does not saturate, or as two rows. Returns the form.
-inline int add_bounded(const std::vector<int8_t>& lanes, int group, FormedRows (&forms)[kForms]) {
+// The rows of a part of a panel, by forms.
+using PartRows = std::array<FormedRows, kForms + 1>;
+
+// The first form of a depth group that does not saturate.
+inline std::optional<int> safe_form(const std::vector<int8_t>& lanes) {
   for (const int form : kFormPreference) {
-    const std::vector<int> row = in_form(lanes, form);
-    if (!is_safe(row)) continue;
-    forms[form].add(row, group);
-    return form;
+    if (is_safe(in_form(lanes, form))) return form;
+  }
+  return std::nullopt;
+}
+
+// Adds a pair of depth groups as two rows that pick of both, if one of them has no form of its own.
+inline bool add_picked(const std::vector<int8_t>& first, const std::vector<int8_t>& second, int group, PartRows& forms) {
+  if (safe_form(first) && safe_form(second)) return false;
+  const auto orders = safe_orders(first, second);
+  if (!orders) return false;
+  for (const Order& order : *orders) {
+    std::vector<int8_t> row(first.size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      const int byte = order[i % 4];
+      row[i] = (byte < 4 ? first : second)[i / 4 * 4 + static_cast<size_t>(byte % 4)];
+    }
+    forms[kForms].add(row, group);
+    forms[kForms].orders.push_back(order[0] | order[1] << 8 | order[2] << 16 | order[3] << 24);
+  }
+  return true;
+}
+
+// Adds a depth group in the first form that does not saturate, or as two rows. Returns the form.
+inline int add_bounded(const std::vector<int8_t>& lanes, int group, PartRows& forms) {
+  if (const auto form = safe_form(lanes)) {
+    forms[static_cast<size_t>(*form)].add(in_form(lanes, *form), group);
+    return *form;
   }
   std::vector<int8_t> first = lanes, second(lanes.size(), 0);
   for (size_t i = 0; i < lanes.size(); i += 2) {
@@ -93,7 +162,7 @@ std::vector<int8_t> depth_group(const PackShape& s, int panel, int group, Weight
   for (int lane = 0; lane < s.nr * s.kg; ++lane) {
     const int column = panel % s.panels() * s.nr + lane / s.kg;
     const int byte = group % s.run_groups() * s.kg + lane % s.kg;
-    if (column >= s.group_columns || byte >= s.run_bytes) continue;
+    if (column >= s.group_columns || byte >= s.run_bytes()) continue;
     lanes[lane] = weight(panel / s.panels() * s.group_columns + column, group / s.run_groups(), byte);
   }
   return lanes;
@@ -107,12 +176,44 @@ inline int complement_of(const int8_t* weights, int form) {
 }
 
 // Moves the rows of a part to the end of the list.
-inline void append_part(FormedRows (&forms)[kForms], PackedWeights& packed) {
+inline void append_part(PartRows& forms, PackedWeights& packed) {
   for (FormedRows& rows : forms) {
     packed.w.insert(packed.w.end(), rows.w.begin(), rows.w.end());
     packed.row_group.insert(packed.row_group.end(), rows.groups.begin(), rows.groups.end());
+    packed.row_order.insert(packed.row_order.end(), rows.orders.begin(), rows.orders.end());
     packed.row_start.push_back(static_cast<int32_t>(packed.row_group.size()));
     rows = {};
+  }
+}
+
+// The lanes of all depth groups of a panel.
+template <typename Weight>
+std::vector<std::vector<int8_t>> panel_lanes(const PackShape& s, int panel, Weight&& weight) {
+  std::vector<std::vector<int8_t>> lanes;
+  for (int group = 0; group < s.depth_groups(); ++group) lanes.push_back(depth_group(s, panel, group, weight));
+  return lanes;
+}
+
+// A panel as a list of rows.
+inline void append_rows(const PackShape& s, int panel, const std::vector<std::vector<int8_t>>& lanes,
+                        PackedWeights& packed) {
+  PartRows forms;
+  bool is_second = false;  // of a pair that is done
+  for (int group = 0; group < s.depth_groups(); ++group) {
+    const auto at = static_cast<size_t>(group);
+    if (is_second) {
+      is_second = false;
+    } else if (s.starts_pair(group) && add_picked(lanes[at], lanes[at + 1], group, forms)) {
+      is_second = true;
+    } else {
+      const int form = add_bounded(lanes[at], group, forms);
+      const int first = panel % s.panels() * s.nr;
+      for (int column = 0; column < s.nr && first + column < s.group_columns; ++column) {
+        packed.complement[static_cast<size_t>(panel / s.panels() * s.group_columns + first + column)] +=
+            complement_of(&lanes[at][static_cast<size_t>(column) * 4], form);
+      }
+    }
+    if ((group + 1) % s.part == 0 || group + 1 == s.depth_groups()) append_part(forms, packed);
   }
 }
 
@@ -122,20 +223,11 @@ PackedWeights pack_conv_q8(const PackShape& s, Weight&& weight) {
   packed.complement.assign(static_cast<size_t>(s.groups) * s.group_columns, 0);
   if (s.saturating_pairs) packed.row_start.push_back(0);
   for (int panel = 0; panel < s.groups * s.panels(); ++panel) {
-    FormedRows forms[kForms];
-    for (int group = 0; group < s.depth_groups(); ++group) {
-      const std::vector<int8_t> lanes = depth_group(s, panel, group, weight);
-      if (!s.saturating_pairs) {
-        packed.w.insert(packed.w.end(), lanes.begin(), lanes.end());
-        continue;
-      }
-      const int form = add_bounded(lanes, group, forms);
-      const int first = panel % s.panels() * s.nr;
-      for (int column = 0; column < s.nr && first + column < s.group_columns; ++column) {
-        packed.complement[panel / s.panels() * s.group_columns + first + column] +=
-            complement_of(&lanes[static_cast<size_t>(column) * s.kg], form);
-      }
-      if ((group + 1) % s.part == 0 || group + 1 == s.depth_groups()) append_part(forms, packed);
+    const std::vector<std::vector<int8_t>> lanes = panel_lanes(s, panel, weight);
+    if (s.saturating_pairs) {
+      append_rows(s, panel, lanes, packed);
+    } else {
+      for (const std::vector<int8_t>& group : lanes) packed.w.insert(packed.w.end(), group.begin(), group.end());
     }
   }
   return packed;

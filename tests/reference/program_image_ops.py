@@ -66,22 +66,32 @@ ROW_FORMS = ("0123", "0213", "0312", "0C23", "012C", "0C2C")  # C: complemented
 
 
 def from_rows(
-    w: Array, row_start: Array, row_group: Array, shape: tuple[int, int, int], of_ones: int = 255
+    w: Array,
+    rows: tuple[Array, Array, Array | None],
+    shape: tuple[int, int, int],
+    of_ones: int = 255,
 ) -> tuple[Array, Array]:
     """INT8 weights as a list of rows [n, nr * 4] -> [groups, panels, depth groups, nr * 4], and what they add besides.
 
+    rows: row_start, row_group and row_order.
     of_ones: value of a complemented zero, 255 or -1.
     """
+    row_start, row_group, row_order = rows
     groups, panels, count = shape
     dense = np.zeros((groups * panels, count, w.shape[1] // 4, 4), np.int64)
     besides = np.zeros((groups * panels, w.shape[1] // 4), np.int64)
+    forms, orders = len(ROW_FORMS), iter(())
+    if row_order is not None:
+        forms, orders = forms + 1, iter(row_order.astype("<i4").view(np.uint8).reshape(-1, 4).tolist())
     for segment, (first, last) in enumerate(itertools.pairwise(row_start)):
-        panel, form = segment * groups * panels // (len(row_start) - 1), ROW_FORMS[segment % 6]
-        for i, (position, byte) in itertools.product(range(first, last), enumerate(form)):
-            values = w[i].reshape(-1, 4)[:, position].astype(np.int64)
-            depth = position if byte == "C" else int(byte)
-            dense[panel, row_group[i], :, depth] += -values if byte == "C" else values
-            besides[panel] += of_ones * values if byte == "C" else 0
+        panel, form = segment * groups * panels // (len(row_start) - 1), segment % forms
+        for i in range(first, last):
+            taken = ROW_FORMS[form] if form < len(ROW_FORMS) else next(orders)
+            for position, byte in enumerate(taken):
+                values = w[i].reshape(-1, 4)[:, position].astype(np.int64)
+                depth = position if byte == "C" else int(byte)
+                dense[panel, row_group[i] + depth // 4, :, depth % 4] += -values if byte == "C" else values
+                besides[panel] += of_ones * values if byte == "C" else 0
     return dense.reshape(*shape, -1), besides.reshape(groups, -1)
 
 
@@ -117,7 +127,9 @@ def conv_q8(inputs: list[Operand | None], outputs: list[Operand | None], a: Attr
     depth, kg = kernel_h * run, int(a["kg"])
     if len(inputs) > 6 and inputs[6] is not None:
         shape = (groups, -(-out_channels // groups // int(a["nr"])), kernel_h * -(-run // kg))
-        w, besides = from_rows(w, inputs[6].array, inputs[7].array, shape, 255 if x.dtype == np.uint8 else -1)
+        row_order = inputs[8].array if len(inputs) > 8 and inputs[8] is not None else None
+        rows = inputs[6].array, inputs[7].array, row_order
+        w, besides = from_rows(w, rows, shape, 255 if x.dtype == np.uint8 else -1)
         bias = bias + besides[:, : out_channels // groups].reshape(-1)
     weights = unpack(w, out_channels // groups, (kernel_h, run), kg)
     acc = np.empty((n, out_h, out_w, groups, out_channels // groups), np.int64)

@@ -4,29 +4,13 @@
 
 #include "kernels/gemm/conv_q8_plan.h"
 #include "kernels/gemm/conv_q8_words.h"
+#include "kernels/gemm/weight_rows.h"
 #include "kernels/op.h"
 #include "kernels/operand_check.h"
 #include "kernels/parallel.h"
 
 namespace edgekit {
 namespace {
-
-// Indices that the kernels follow: every start in order, every depth group one that there is.
-Status check_rows(const TensorView& starts, const TensorView& groups, int64_t depth_groups) {
-  EK_RETURN_IF_ERROR(expect_constant("row_start", starts));
-  EK_RETURN_IF_ERROR(expect_constant("row_group", groups));
-  const int32_t* start = starts.as<const int32_t>();
-  const int64_t count = groups.dims[0];
-  EK_RETURN_IF_ERROR(expect_in_range("row_start", start[0], 0, 0));
-  for (int64_t i = 1; i < starts.dims[0]; ++i) {
-    const bool last = i + 1 == starts.dims[0];
-    EK_RETURN_IF_ERROR(expect_in_range("row_start", start[i], last ? count : start[i - 1], count));
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    EK_RETURN_IF_ERROR(expect_in_range("row_group", groups.as<const int32_t>()[i], 0, depth_groups - 1));
-  }
-  return Status::ok();
-}
 
 Status check_weights(const OpArgs& args) {
   const auto& a = args.attrs<ConvQ8Attrs>();
@@ -39,31 +23,24 @@ Status check_weights(const OpArgs& args) {
   }
   EK_RETURN_IF_ERROR(expect_in_range("nr", a.nr, 1, kGemmQ8MostColumns));
   EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 1, kGemmQ8MostDepthGroup));
-  const int64_t depth_groups = conv_q8_source(args.in(0), args.out(0), a).depth_groups();
+  const ConvQ8Source source = conv_q8_source(args.in(0), args.out(0), a);
+  const int64_t depth_groups = source.depth_groups();
   EK_RETURN_IF_ERROR(expect_in_range("depth groups", depth_groups, 1, INT32_MAX));
   const int64_t panels = (out_channels / a.groups + a.nr - 1) / a.nr;
   const int64_t lanes = int64_t{a.nr} * a.kg;
   EK_RETURN_IF_ERROR(expect_vector("bias", args.in(2), Dtype::kI32, out_channels));
-  const TensorView* starts = args.input_count > 6 ? args.inputs[6] : nullptr;
-  const TensorView* row_groups = args.input_count > 7 ? args.inputs[7] : nullptr;
-  if (a.groups > 1 || starts != nullptr) {  // a session may widen them
+  const auto given = [&](int i) { return args.input_count > i && args.inputs[i] != nullptr; };
+  const bool is_list = given(6) || given(7) || given(8);
+  if (a.groups > 1 || is_list) {  // a session may widen them
     EK_RETURN_IF_ERROR(expect_constant("w", args.in(1)));
     EK_RETURN_IF_ERROR(expect_constant("bias", args.in(2)));
   }
-  if (starts == nullptr && row_groups == nullptr) {
+  if (!is_list) {
     const int64_t dims[4] = {a.groups, panels, depth_groups, lanes};
     return expect_dense("w", args.in(1), Dtype::kS8, dims, 4);
   }
-  if (starts == nullptr || row_groups == nullptr) return invalid("row_start and row_group go together");
-  EK_RETURN_IF_ERROR(expect_in_range("kg", a.kg, 4, 4));
-  EK_RETURN_IF_ERROR(expect_rank("row_start", *starts, 1, 1));
-  const int64_t part = kRowForms * a.groups * panels;
-  const int64_t parts = std::max<int64_t>(1, (starts->dims[0] - 1) / part);
-  EK_RETURN_IF_ERROR(expect_vector("row_start", *starts, Dtype::kI32, parts * part + 1));
-  EK_RETURN_IF_ERROR(expect_rank("row_group", *row_groups, 1, 1));
-  EK_RETURN_IF_ERROR(expect_vector("row_group", *row_groups, Dtype::kI32, row_groups->dims[0]));
-  EK_RETURN_IF_ERROR(check_rows(*starts, *row_groups, depth_groups));
-  const int64_t dims[2] = {row_groups->dims[0], lanes};
+  EK_RETURN_IF_ERROR(check_weight_rows(args, source, a.groups * panels));
+  const int64_t dims[2] = {args.in(7).dims[0], lanes};
   return expect_dense("w", args.in(1), Dtype::kS8, dims, 2);
 }
 

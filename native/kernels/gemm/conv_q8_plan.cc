@@ -50,21 +50,11 @@ BlockScratch carve(const ConvQ8Plan& plan, Carver& carver) {
   const int64_t groups = plan.source.depth_groups();
   s.direct_groups = carver.take<int64_t>(groups);
   s.packed_groups = carver.take<int64_t>(groups);
-  s.direct_offsets = carver.take<int64_t>(plan.weight_rows.most);
-  s.packed_offsets = carver.take<int64_t>(plan.weight_rows.most);
+  s.direct_offsets = carver.take<int64_t>(plan.most_rows);
+  s.packed_offsets = carver.take<int64_t>(plan.most_rows);
   s.bias = carver.take<int32_t>(plan.nr);
   s.scale = carver.take<float>(plan.nr);
   return s;
-}
-
-WeightRows weight_rows_of(const OpArgs& args, int64_t panels) {
-  if (args.input_count <= 7 || args.inputs[6] == nullptr) return {};
-  WeightRows rows{args.in(6).as<const int32_t>(), args.in(7).as<const int32_t>(), (args.in(6).dims[0] - 1) / panels, 0};
-  for (int64_t panel = 0; panel < panels; ++panel) {
-    const int32_t* start = rows.starts + rows.segments * panel;
-    rows.most = std::max<int64_t>(rows.most, start[rows.segments] - start[0]);
-  }
-  return rows;
 }
 
 int64_t leading_quads(const int64_t* offsets, int64_t count, int64_t step) {
@@ -84,6 +74,7 @@ class Sweep {
         plan_(task.plan),
         carver_(task.scratch),
         scratch_(carve(task.plan, carver_)),
+        orders_(plan_.weight_rows),
         images_{plan_.source, task.args.out(0), task.requantize.add ? task.args.inputs[5] : nullptr, {}, {}, 0} {
     const ConvQ8Source& s = plan_.source;
     const int64_t count = s.depth_groups();
@@ -194,8 +185,9 @@ class Sweep {
     int64_t first = panel * plan_.source.depth_groups();
     if (rows.starts != nullptr) {
       tile_.segments = rows.starts + rows.segments * panel;
-      tile_.parts = rows.segments / kRowForms;
-      tile_.depth_groups = tile_.segments[rows.segments] - tile_.segments[0];
+      tile_.parts = rows.segments / rows.forms();
+      tile_.orders = orders_.of(panel);
+      tile_.depth_groups = rows.count(panel);
       first = tile_.segments[0];
     }
     tile_.b = task_.args.in(1).as<const int8_t>() + first * plan_.nr * plan_.kg;
@@ -223,6 +215,7 @@ class Sweep {
   const ConvQ8Plan& plan_;
   Carver carver_;
   BlockScratch scratch_;
+  PanelOrders orders_;
   ConvQ8Images images_;
   int64_t direct_quads_ = 0;
   int32_t one_segment_[kRowForms + 1] = {};  // all depth groups in form 0
@@ -246,6 +239,9 @@ ConvQ8Plan plan_conv_q8(const OpArgs& args, Isa isa) {
   plan.group_columns = y.dims[3] / a.groups;
   plan.panels = (plan.group_columns + a.nr - 1) / a.nr;
   plan.weight_rows = weight_rows_of(args, plan.groups * plan.panels);
+  for (int64_t panel = 0; plan.weight_rows.starts != nullptr && panel < plan.groups * plan.panels; ++panel) {
+    plan.most_rows = std::max(plan.most_rows, plan.weight_rows.count(panel));
+  }
   plan.padding = conv_q8_padding(plan.source, plan.groups);
   plan.packed_rows = rows_of_block(plan, way.block_bytes, plan.source.row_bytes());
   plan.block_rows = plan.source.direct() ? std::max(plan.packed_rows,

@@ -9,23 +9,17 @@
 #include "kernels/gemm/conv_q8_padding.h"
 #include "kernels/gemm/conv_q8_way.h"
 #include "kernels/gemm/gemm_q8.h"
+#include "kernels/gemm/weight_rows.h"
 #include "kernels/op.h"
 
 namespace edgekit {
-
-// Weights as a list of rows (see row_start of conv_q8 in the schema); null where there is none.
-struct WeightRows {
-  const int32_t* starts;  // [segments * panels + 1]
-  const int32_t* groups;  // the depth group of each
-  int64_t segments;       // of one panel: kRowForms for each of its parts
-  int64_t most;           // rows of one panel
-};
 
 struct ConvQ8Plan {
   const GemmQ8Kernel* kernel;
   bool turned;  // see ConvQ8Way
   ConvQ8Source source;
   WeightRows weight_rows;
+  int64_t most_rows;  // of one panel in that list
   ConvQ8Padding padding;
   int nr, kg;
   int64_t rows;  // output pixels

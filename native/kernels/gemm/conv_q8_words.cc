@@ -98,14 +98,15 @@ class Unpacking {
     const auto* w = args_.in(1).as<const int8_t>();
     if (args_.input_count <= 7 || args_.inputs[6] == nullptr) {
       const int64_t count = shape_.source.depth_groups();
-      for (int64_t row = 0; row < panels * count; ++row) add(row / count, row % count, 0, w + row * lanes);
+      for (int64_t row = 0; row < panels * count; ++row) add(row / count, row % count, kRowForm[0], w + row * lanes);
       return fits_;
     }
-    const auto *start = args_.in(6).as<const int32_t>(), *group = args_.in(7).as<const int32_t>();
-    const int64_t segments = (args_.in(6).dims[0] - 1) / panels;
-    for (int64_t segment = 0; segment < panels * segments; ++segment) {
-      for (int32_t row = start[segment]; row < start[segment + 1]; ++row) {
-        add(segment / segments, group[row], static_cast<int>(segment % kRowForms), w + row * lanes);
+    const WeightRows rows = weight_rows_of(args_, panels);
+    const int32_t* order = rows.orders;
+    for (int64_t segment = 0; segment < panels * rows.segments; ++segment) {
+      const auto form = static_cast<int>(segment % rows.forms());
+      for (int32_t row = rows.starts[segment]; row < rows.starts[segment + 1]; ++row) {
+        add(segment / rows.segments, rows.groups[row], row_form(form, order), w + row * lanes);
       }
     }
     return fits_;
@@ -115,17 +116,17 @@ class Unpacking {
   int64_t packed_panels() const { return (shape_.group_columns + attrs_.nr - 1) / attrs_.nr; }
 
   // One row of a packed panel, counted over all groups.
-  void add(int64_t packed_panel, int64_t depth_group, int form, const int8_t* row) {
+  void add(int64_t packed_panel, int64_t depth_group, RowForm form, const int8_t* row) {
     const ConvQ8Source& s = shape_.source;
     const int64_t group = packed_panel / packed_panels(), first = packed_panel % packed_panels() * attrs_.nr;
     const int64_t end = std::min<int64_t>(first + attrs_.nr, shape_.group_columns);
     const int64_t line = depth_group / s.run_groups, run = depth_group % s.run_groups * attrs_.kg;
     for (int j = 0; j < attrs_.kg; ++j) {
-      const int64_t byte = run + (form == 0 ? j : kFormOrder[form] >> (8 * j) & 0xff);
+      const int64_t byte = run + (attrs_.kg == 4 ? form.order >> (8 * j) & 0xff : j);
       if (byte >= s.run_bytes) continue;  // behind the last tap
       const int64_t tap = line * attrs_.kernel_w + byte / s.channels;
       const int64_t word = tap * ((s.channels + 1) / 2 * 2) + byte % s.channels;
-      const bool complemented = (kFormComplement[form] >> (8 * j) & 0xff) != 0;
+      const bool complemented = (form.complement >> (8 * j) & 0xff) != 0;
       for (int64_t column = first; column < end; column += kWordColumns) {
         const int64_t panel = group * shape_.panels + column / kWordColumns;
         const Lanes to{to_.b + (panel * shape_.depth_groups + word / 2) * kWordColumns * 2 + word % 2,

@@ -13,13 +13,26 @@ namespace edgekit {
 inline constexpr int kGemmQ8MostColumns = 256;  // the widest panel a program may have
 inline constexpr int kGemmQ8MostDepthGroup = 16;
 
-// The forms of the bytes of a depth group, by number: their order and which are complemented (see row_start in the
-// schema). As dwords: what a byte shuffle takes, and what an exclusive or.
+// A form of the bytes of a depth group: their order and which are complemented (see row_start in the schema). As
+// dwords: what a byte shuffle takes, and what an exclusive or.
+struct RowForm {
+  uint32_t order, complement;
+};
+
+// By number. Beyond these, with a list of orders, there is one form more, whose rows have each their own: four of the
+// eight bytes of two depth groups.
 inline constexpr int kRowForms = 6;
 inline constexpr int kFirstComplement = 3;  // forms from here on keep the order
-inline constexpr uint32_t kFormOrder[kRowForms] = {0x03020100, 0x03010200, 0x02010300,
-                                                   0x03020100, 0x03020100, 0x03020100};
-inline constexpr uint32_t kFormComplement[kRowForms] = {0, 0, 0, 0x0000ff00, 0xff000000, 0xff00ff00};
+inline constexpr RowForm kRowForm[kRowForms] = {{0x03020100, 0},          {0x03010200, 0},
+                                                {0x02010300, 0},          {0x03020100, 0x0000ff00},
+                                                {0x03020100, 0xff000000}, {0x03020100, 0xff00ff00}};
+
+inline int forms_of(const int32_t* orders) { return orders == nullptr ? kRowForms : kRowForms + 1; }
+
+// Of the next row in form `number`; takes its order from the list.
+inline RowForm row_form(int number, const int32_t*& orders) {
+  return number == kRowForms ? RowForm{static_cast<uint32_t>(*orders++), 0} : kRowForm[number];
+}
 
 // Rows x columns of y. Depth group g of row r is the kg bytes at a[r] + offsets[g]: the same offsets serve every row,
 // so that rows are windows of an image where they stand, or packed copies. b holds depth_groups * nr * kg values; bias
@@ -31,10 +44,11 @@ struct GemmQ8Rows {
   // Where depth groups lie in b, in bytes. Null: one behind the other, as always but for kernels that pick them.
   const int64_t* b_offsets;  // [depth_groups]
   int64_t depth_groups;
-  // They come in `parts` parts, and in each form by form: segment s, of form s % kRowForms, has segments[s + 1] -
+  // They come in `parts` parts, and in each form by form: segment s, of form s % forms(), has segments[s + 1] -
   // segments[s] of them. One part of form 0 but for saturating pairs.
-  const int32_t* segments;  // [kRowForms * parts + 1]
+  const int32_t* segments;  // [forms() * parts + 1]
   int64_t parts;
+  const int32_t* orders;  // of each row of the last form: what a byte shuffle takes; null: kRowForms are all
   int64_t quads;  // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
   const int8_t* b;
   int64_t rows;  // 1 or more; a kernel takes them mr at a time
@@ -47,6 +61,8 @@ struct GemmQ8Rows {
   const RequantizeQ8* requantize;
   int nr, kg;      // for the scalar kernels, which take any
   bool is_signed;  // s8 activations; for the scalar kernels, which take both
+
+  int forms() const { return forms_of(orders); }
 };
 
 using GemmQ8Fn = void (*)(const GemmQ8Rows&) noexcept;

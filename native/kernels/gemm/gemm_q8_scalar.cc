@@ -4,8 +4,8 @@
 namespace edgekit::scalar {
 namespace {
 
-uint8_t formed_byte(const uint8_t* bytes, int form, int k) {
-  return static_cast<uint8_t>(bytes[kFormOrder[form] >> (8 * k) & 3] ^ (kFormComplement[form] >> (8 * k)));
+uint8_t formed_byte(const uint8_t* bytes, RowForm form, int k) {
+  return static_cast<uint8_t>(bytes[form.order >> (8 * k) & 7] ^ (form.complement >> (8 * k)));
 }
 
 // Sums in unsigned arithmetic: they wrap as vector instructions do, should a hostile program make them overflow.
@@ -14,12 +14,15 @@ void row_sums(const GemmQ8Rows& t, const uint8_t* row, uint32_t* acc) {
   for (int column = 0; column < t.columns; ++column) acc[column] = static_cast<uint32_t>(t.bias[column]);
   const int8_t* b = t.b;
   const int64_t* offset = t.offsets;
-  for (int64_t segment = 0; segment < kRowForms * t.parts; ++segment) {
-    const int form = static_cast<int>(segment % kRowForms);
+  const int32_t* order = t.orders;
+  const int forms = t.forms();
+  for (int64_t segment = 0; segment < forms * t.parts; ++segment) {
+    const int form = static_cast<int>(segment % forms);
     for (int32_t i = t.segments[segment]; i < t.segments[segment + 1]; ++i, ++offset, b += t.nr * t.kg) {
       const uint8_t* bytes = row + *offset;
+      const RowForm how = row_form(form, order);
       int32_t a[kGemmQ8MostDepthGroup];
-      for (int k = 0; k < t.kg; ++k) a[k] = static_cast<Byte>(form == 0 ? bytes[k] : formed_byte(bytes, form, k));
+      for (int k = 0; k < t.kg; ++k) a[k] = static_cast<Byte>(form == 0 ? bytes[k] : formed_byte(bytes, how, k));
       for (int column = 0; column < t.columns; ++column) {
         for (int k = 0; k < t.kg; ++k) acc[column] += static_cast<uint32_t>(a[k] * b[column * t.kg + k]);
       }

@@ -40,24 +40,54 @@ struct Complemented {
 struct Progress {
   const int64_t* offset;
   const int8_t* b;
+  const int32_t* segment;
+  const int32_t* order;
+
+  // Where the depth groups of the next segment end.
+  const int64_t* next_segment() {
+    const int64_t* end = offset + (segment[1] - segment[0]);
+    ++segment;
+    return end;
+  }
 };
+
+// One depth group: four(r) gives the bytes of row r.
+template <int kRows, int kVectors, typename Four>
+inline __attribute__((always_inline)) void multiply_group(const int8_t* b, __m256i ones,
+                                                          __m256i (&sums)[kRows][kVectors], Four&& four) {
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    const __m256i bytes = four(r);
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) multiply_add(sums[r][i], bytes, b + 32 * i, ones);
+  }
+}
 
 // The depth groups of one segment, all of one form.
 template <typename Form, int kRows, int kVectors>
-inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&a)[kRows], const int32_t*& segment,
-                                                         uint32_t with, Progress& at,
+inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&a)[kRows], uint32_t with, Progress& at,
                                                          __m256i (&sums)[kRows][kVectors]) {
   const __m256i ones = _mm256_set1_epi16(1);
   const __m256i change = _mm256_set1_epi32(static_cast<int32_t>(with));
-  const int64_t* end = at.offset + (segment[1] - segment[0]);
-  ++segment;
+  const int64_t* end = at.next_segment();
   for (; at.offset != end; ++at.offset, at.b += 64) {
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      const __m256i four = Form::change(broadcast_dword(a[r] + *at.offset), change);
-#pragma GCC unroll 2
-      for (int i = 0; i < kVectors; ++i) multiply_add(sums[r][i], four, at.b + 32 * i, ones);
-    }
+    multiply_group(at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
+      return Form::change(broadcast_dword(a[r] + *at.offset), change);
+    });
+  }
+}
+
+// Those of the last form: each picks four of eight bytes.
+template <int kRows, int kVectors>
+inline __attribute__((always_inline)) void multiply_picked(const uint8_t* const (&a)[kRows], Progress& at,
+                                                           __m256i (&sums)[kRows][kVectors]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  const int64_t* end = at.next_segment();
+  for (; at.offset != end; ++at.offset, ++at.order, at.b += 64) {
+    const __m256i order = broadcast_dword(at.order);
+    multiply_group(at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
+      return _mm256_shuffle_epi8(broadcast_qword(a[r] + *at.offset), order);
+    });
   }
 }
 
@@ -74,19 +104,19 @@ struct Products {
       for (int i = 0; i < kVectors; ++i)
         sums[r][i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(t.bias + 8 * i));
     }
-    Progress at{t.offsets, t.b};
-    const int32_t* segment = t.segments;
+    Progress at{t.offsets, t.b, t.segments, t.orders};
 #pragma GCC unroll 1
     for (int64_t part = 0; part < t.parts; ++part) {
-      multiply_form<Plain>(a, segment, 0, at, sums);
+      multiply_form<Plain>(a, 0, at, sums);
 #pragma GCC unroll 1
       for (int form = 1; form < kFirstComplement; ++form) {
-        multiply_form<Ordered>(a, segment, kFormOrder[form], at, sums);
+        multiply_form<Ordered>(a, kRowForm[form].order, at, sums);
       }
 #pragma GCC unroll 1
       for (int form = kFirstComplement; form < kRowForms; ++form) {
-        multiply_form<Complemented>(a, segment, kFormComplement[form], at, sums);
+        multiply_form<Complemented>(a, kRowForm[form].complement, at, sums);
       }
+      if (at.order != nullptr) multiply_picked(a, at, sums);
     }
   }
 };

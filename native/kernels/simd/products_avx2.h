@@ -17,6 +17,13 @@ inline __m256i broadcast_dword(const void* at) {
   return _mm256_set1_epi32(bits);
 }
 
+// The eight bytes at `at` in every 64 bits.
+[[maybe_unused]] inline __m256i broadcast_qword(const void* at) {
+  int64_t bits;
+  std::memcpy(&bits, at, sizeof(bits));
+  return _mm256_set1_epi64x(bits);
+}
+
 // sum += two products of 16-bit words in each lane, exactly. In assembly, since GCC 12 otherwise keeps some of a tile's
 // sums in memory.
 [[maybe_unused]] inline __attribute__((always_inline)) void multiply_add_words(__m256i& sum, __m256i a, __m256i b) {

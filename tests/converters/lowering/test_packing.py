@@ -19,10 +19,10 @@ def unpacked(packed: PackedConv, shape: tuple[int, ...], groups: int, isa: str) 
     out_channels, channels, kernel_h, kernel_w = shape
     run = kernel_w * channels
     w = packed.w
-    if packed.row_start is not None:
+    if packed.row_start is not None and packed.row_group is not None:
         panels = -(-out_channels // groups // packing.nr_q8)
         dims = (groups, panels, kernel_h * -(-run // packing.kg_q8))
-        w, besides = from_rows(w, packed.row_start, packed.row_group, dims)
+        w, besides = from_rows(w, (packed.row_start, packed.row_group, packed.row_order), dims)
         assert packed.complement is not None
         np.testing.assert_array_equal(besides[:, : out_channels // groups].reshape(-1), packed.complement)
     rows = unpack(w, out_channels // groups, (kernel_h, run), packing.kg_q8)
@@ -87,6 +87,44 @@ def test_another_form_saves_the_second_row(columns: list[tuple[int, ...]], form:
     packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
     assert packed.row_start is not None
     assert packed.row_start.tolist() == [0] * (form + 1) + [1] * (6 - form)
+
+
+# Four columns with one byte each that goes with no other of its own depth group, beside one of small weights.
+def test_rows_that_pick_of_two_depth_groups_save_the_second_row() -> None:
+    w = np.zeros((16, 8, 1, 1), np.int8)
+    w[3, :4] = 100
+    w[4, :4] = np.array([100, -100, 100, -100])[:, None, None]
+    packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
+    assert packed.row_start is not None and packed.row_group is not None and packed.row_order is not None
+    assert packed.row_start.tolist() == [0] * 7 + [2]
+    assert packed.row_group.tolist() == [0, 0]
+    orders = packed.row_order.view(np.uint8).reshape(4, 2)
+    assert sorted(orders.reshape(-1).tolist()) == list(range(8))
+    assert all((pair < 4).sum() == 1 for pair in orders)
+    np.testing.assert_array_equal(unpacked(packed, w.shape, 1, "x86_avx2"), w)
+
+
+# Channels of a group, taps of a kernel row, and where pairs of depth groups start: in a tap, or in a run of bytes.
+@pytest.mark.parametrize(
+    ("channels", "taps", "starts"),
+    [
+        (8, 3, [0, 2, 4]),
+        (12, 2, [0, 3]),
+        (4, 3, []),
+        (6, 3, [0, 2]),
+        (3, 3, [0]),
+        (20, 1, [0, 2]),
+    ],
+)
+def test_picked_depth_groups_lie_side_by_side(channels: int, taps: int, starts: list[int]) -> None:
+    w = np.clip(np.random.default_rng(0).normal(0, 42, (640, channels, 2, taps)), -127, 127).astype(np.int8)
+    packed = pack_conv_q8(w, 1, program_schema().packings["x86_avx2"])
+    assert packed.row_start is not None and packed.row_group is not None
+    forms = 6 if packed.row_order is None else 7
+    form_of_row = (np.arange(len(packed.row_start) - 1) % forms).repeat(np.diff(packed.row_start))
+    groups = -(-channels * taps // 4)
+    assert set(packed.row_group[form_of_row == 6].tolist()) == {start + run * groups for start in starts for run in (0, 1)}
+    np.testing.assert_array_equal(unpacked(packed, w.shape, 1, "x86_avx2"), w)
 
 
 def test_second_row_where_no_form_helps() -> None:
