@@ -1,4 +1,5 @@
 // conv_q8 on every instruction set of this build that this CPU runs, against a plain loop over the definition.
+#include <numeric>
 #include <vector>
 
 #include "tests/check.h"
@@ -34,6 +35,20 @@ EK_TEST(every_depth_column_and_row) {
     check_all(c);
     return true;
   });
+}
+
+// So the cases here run the loops of all forms.
+EK_TEST(cases_have_rows_in_every_form) {
+  ConvCase c;
+  c.channels = 64;
+  c.out_channels = 160;
+  c.nr = 16;
+  c.kg = 4;
+  c.saturating_pairs = true;
+  const std::vector<int> rows = rows_by_form(c);
+  EK_CHECK(rows.size() == 7);
+  for (const int count : rows) EK_CHECK(count > 0);
+  EK_CHECK(std::accumulate(rows.begin(), rows.end(), 0) > c.channels / c.kg * c.out_channels / c.nr);
 }
 
 EK_TEST(every_small_window) {

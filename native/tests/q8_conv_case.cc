@@ -69,8 +69,9 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {c.groups, c.out_channels / c.groups, c.kernel_h,         c.kernel_w,
-          c.channels / c.groups, c.nr,                      c.kg,               c.saturating_pairs, 1 + static_cast<int>(c.seed % 9)};
+  return {c.groups,   c.out_channels / c.groups, c.kernel_h,
+          c.kernel_w, c.channels / c.groups,     c.nr,
+          c.kg,       c.saturating_pairs,        1 + static_cast<int>(c.seed % 9)};
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.
@@ -341,6 +342,17 @@ void vary(const GridCase& grid, ConvCase& c) {
   c.lut = grid.any(8, 13) == 0;
   c.add = grid.any(8, 14) == 0;
   c.seed = grid.seed();
+}
+
+std::vector<int> rows_by_form(const ConvCase& c) {
+  Operands o(c);
+  Random random(c.seed);
+  fill_weights(c, o, random);
+  std::vector<int> rows(kForms + 1);
+  for (size_t i = 0; i + 1 < o.packed.row_start.size(); ++i) {
+    rows[i % rows.size()] += o.packed.row_start[i + 1] - o.packed.row_start[i];
+  }
+  return rows;
 }
 
 void check_conv_case(const ConvCase& asked, Isa isa) {

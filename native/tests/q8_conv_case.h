@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include <vector>
 
 #include "core/tensor.h"
 #include "tests/case_grid.h"
@@ -43,6 +44,9 @@ struct ConvCase {
 
 // What a case of a grid has besides its shape, so that all of it meets all shapes sooner or later.
 void vary(const GridCase& grid, ConvCase& c);
+
+// How many rows of weights the case's list has in each form.
+std::vector<int> rows_by_form(const ConvCase& c);
 
 // Runs the case with the kernels of `isa`, by default and in another of the op's ways, and compares with the plain
 // loop. Records failures by EK_CHECK.

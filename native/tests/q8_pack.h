@@ -30,7 +30,7 @@ struct PackShape {
 struct PackedWeights {
   std::vector<int8_t> w;
   std::vector<int32_t> row_start, row_group, row_order;  // empty: no list of rows
-  std::vector<int32_t> complement;            // [output channels] what complemented bytes add to the sums
+  std::vector<int32_t> complement;                       // [output channels] what complemented bytes add to the sums
 };
 
 // What of the weights of a pair does not fit the bound on one: taken from the second, 0 if all fits.
@@ -40,7 +40,7 @@ inline int pair_excess(int first, int second) {
   return 0;
 }
 
-inline constexpr int kForms = 6;   // beside the last one, whose rows have orders
+inline constexpr int kForms = 6;  // beside the last one, whose rows have orders
 inline constexpr int kFormOrders[kForms][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3, 1, 2},
                                                {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}};
 inline constexpr bool kFormComplements[kForms][4] = {
@@ -68,8 +68,11 @@ inline bool is_safe(const std::vector<int>& row) {
 using Order = std::array<int, 4>;  // which of eight bytes a row picks
 
 // Orders of two rows that hold all of a pair of depth groups, lanes of 8 values, without saturating.
-inline std::optional<std::array<Order, 2>> safe_orders(const std::vector<int8_t>& first, const std::vector<int8_t>& second) {
-  const auto value = [&](size_t column, int byte) { return (byte < 4 ? first : second)[4 * column + static_cast<size_t>(byte % 4)]; };
+inline std::optional<std::array<Order, 2>> safe_orders(const std::vector<int8_t>& first,
+                                                       const std::vector<int8_t>& second) {
+  const auto value = [&](size_t column, int byte) {
+    return (byte < 4 ? first : second)[4 * column + static_cast<size_t>(byte % 4)];
+  };
   const auto is_safe_pair = [&](int a, int b) {
     for (size_t column = 0; column < first.size() / 4; ++column) {
       if (pair_excess(value(column, a), value(column, b)) != 0) return false;
@@ -96,7 +99,8 @@ inline std::optional<std::array<Order, 2>> safe_orders(const std::vector<int8_t>
     return false;
   };
   if (!match(match, 0)) return std::nullopt;
-  return std::array<Order, 2>{Order{bytes[0], bytes[1], bytes[2], bytes[3]}, Order{bytes[4], bytes[5], bytes[6], bytes[7]}};
+  return std::array<Order, 2>{Order{bytes[0], bytes[1], bytes[2], bytes[3]},
+                              Order{bytes[4], bytes[5], bytes[6], bytes[7]}};
 }
 
 // A panel's rows of one form.
@@ -123,7 +127,8 @@ inline std::optional<int> safe_form(const std::vector<int8_t>& lanes) {
 }
 
 // Adds a pair of depth groups as two rows that pick of both, if one of them has no form of its own.
-inline bool add_picked(const std::vector<int8_t>& first, const std::vector<int8_t>& second, int group, PartRows& forms) {
+inline bool add_picked(const std::vector<int8_t>& first, const std::vector<int8_t>& second, int group,
+                       PartRows& forms) {
   if (safe_form(first) && safe_form(second)) return false;
   const auto orders = safe_orders(first, second);
   if (!orders) return false;

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_native.op_zoo import listed_convolution
 from engine_native.programs import inverter, pointwise
 
 from edgekit import _native
@@ -177,6 +178,37 @@ def test_float_attribute_must_be_finite() -> None:
     editor.words("attributes", "<f4")[index] = np.inf
     with pytest.raises(PackageError, match="not finite"):
         _native.Program.from_bytes(editor.seal())
+
+
+_ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 17, 16, 2], [0x03020100, 0x07060504]
+
+
+@pytest.mark.parametrize(
+    ("starts", "groups", "orders", "message"),
+    [
+        ([0, 3, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
+        ([1, 2, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
+        ([0, 2, 2, 2, 2, 2, 2, 3], _ROW_GROUPS, _ORDERS, "row_start"),
+        ([0, 2, 2, 2, 2, 2, 2, 9], _ROW_GROUPS, _ORDERS, "row_start"),
+        ([0, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
+        (_ROW_STARTS, [0, 18, 16, 2], _ORDERS, "row_group"),
+        (_ROW_STARTS, [0, -1, 16, 2], _ORDERS, "row_group"),
+        (_ROW_STARTS, [0, 17, 17, 2], _ORDERS, "row_group"),  # nothing lies behind the last
+        (_ROW_STARTS, [0, 17, 16, 1], _ORDERS, "row_group"),  # the next is of another tap
+        (_ROW_STARTS, [0, 17, 16, 5], _ORDERS, "row_group"),  # or of another kernel row
+        (_ROW_STARTS, _ROW_GROUPS, _ORDERS[:1], "row_order"),
+        (_ROW_STARTS, _ROW_GROUPS, [*_ORDERS, 0], "row_order"),
+        (_ROW_STARTS, _ROW_GROUPS, [0x03020100, 0x08060504], "row_order"),
+        (_ROW_STARTS, _ROW_GROUPS, [0x03020100, -1], "row_order"),
+    ],
+)
+def test_rows_that_leave_the_image_are_refused(
+    starts: list[int], groups: list[int], orders: list[int], message: str
+) -> None:
+    assert _native.Program.from_bytes(listed_convolution(_ROW_STARTS, _ROW_GROUPS, _ORDERS)).plan_count == 1
+    with pytest.raises(PackageError, match=message) as caught:
+        _native.Program.from_bytes(listed_convolution(starts, groups, orders))
+    assert "\n" not in str(caught.value)
 
 
 def test_plans_must_have_the_same_interface() -> None:

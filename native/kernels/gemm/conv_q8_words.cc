@@ -86,81 +86,6 @@ Lists carve(const Shape& shape, std::byte* base) {
           offsets + b + 2 * bias};
 }
 
-// Undoes the packing of weights.
-class Unpacking {
- public:
-  Unpacking(const OpArgs& args, const Shape& shape, const Lists& to)
-      : attrs_(args.attrs<ConvQ8Attrs>()), args_(args), shape_(shape), to_(to) {}
-
-  // False: a sum of rows does not fit a word, which no converter writes.
-  bool run() {
-    const int64_t panels = shape_.groups * packed_panels(), lanes = int64_t{attrs_.nr} * attrs_.kg;
-    const auto* w = args_.in(1).as<const int8_t>();
-    if (args_.input_count <= 7 || args_.inputs[6] == nullptr) {
-      const int64_t count = shape_.source.depth_groups();
-      for (int64_t row = 0; row < panels * count; ++row) add(row / count, row % count, kRowForm[0], w + row * lanes);
-      return fits_;
-    }
-    const WeightRows rows = weight_rows_of(args_, panels);
-    const int32_t* order = rows.orders;
-    for (int64_t segment = 0; segment < panels * rows.segments; ++segment) {
-      const auto form = static_cast<int>(segment % rows.forms());
-      for (int32_t row = rows.starts[segment]; row < rows.starts[segment + 1]; ++row) {
-        add(segment / rows.segments, rows.groups[row], row_form(form, order), w + row * lanes);
-      }
-    }
-    return fits_;
-  }
-
- private:
-  int64_t packed_panels() const { return (shape_.group_columns + attrs_.nr - 1) / attrs_.nr; }
-
-  // One row of a packed panel, counted over all groups.
-  void add(int64_t packed_panel, int64_t depth_group, RowForm form, const int8_t* row) {
-    const ConvQ8Source& s = shape_.source;
-    const int64_t group = packed_panel / packed_panels(), first = packed_panel % packed_panels() * attrs_.nr;
-    const int64_t end = std::min<int64_t>(first + attrs_.nr, shape_.group_columns);
-    const int64_t line = depth_group / s.run_groups, run = depth_group % s.run_groups * attrs_.kg;
-    for (int j = 0; j < attrs_.kg; ++j) {
-      const int64_t byte = run + (attrs_.kg == 4 ? form.order >> (8 * j) & 0xff : j);
-      if (byte >= s.run_bytes) continue;  // behind the last tap
-      const int64_t tap = line * attrs_.kernel_w + byte / s.channels;
-      const int64_t word = tap * ((s.channels + 1) / 2 * 2) + byte % s.channels;
-      const bool complemented = (form.complement >> (8 * j) & 0xff) != 0;
-      for (int64_t column = first; column < end; column += kWordColumns) {
-        const int64_t panel = group * shape_.panels + column / kWordColumns;
-        const Lanes to{to_.b + (panel * shape_.depth_groups + word / 2) * kWordColumns * 2 + word % 2,
-                       to_.bias + panel * kWordColumns, std::min<int64_t>(kWordColumns, end - column)};
-        put(to, row + (column - first) * attrs_.kg + j, complemented);
-      }
-    }
-  }
-
-  // One word of the columns of a panel.
-  struct Lanes {
-    int16_t* words;  // two apart
-    int32_t* bias;
-    int64_t count;
-  };
-
-  // w * (255 - x) = 255 * w - w * x. The bias lacks the first part.
-  void put(const Lanes& to, const int8_t* w, bool complemented) {
-    for (int64_t lane = 0; lane < to.count; ++lane, w += attrs_.kg) {
-      const int32_t sum = to.words[2 * lane] + (complemented ? -*w : *w);
-      fits_ = fits_ && sum >= INT16_MIN && sum <= INT16_MAX;
-      to.words[2 * lane] = static_cast<int16_t>(sum);
-      if (complemented)
-        to.bias[lane] = static_cast<int32_t>(static_cast<uint32_t>(to.bias[lane]) + static_cast<uint32_t>(255 * *w));
-    }
-  }
-
-  const ConvQ8Attrs& attrs_;
-  const OpArgs& args_;
-  const Shape& shape_;
-  const Lists& to_;
-  bool fits_ = true;
-};
-
 // Bias and scale by panels; where pairs of words lie in a copy.
 void fill_lists(const OpArgs& args, const Shape& shape, const Lists& to) {
   const auto* bias = args.in(2).as<const int32_t>();
@@ -234,7 +159,8 @@ ConvQ8Words make_conv_q8_words(const OpArgs& args, Isa isa, std::byte* lists) {
   if (shape.kernel == nullptr) return {};
   const Lists to = carve(shape, lists);
   fill_lists(args, shape, to);
-  if (!Unpacking(args, shape, to).run()) return {};
+  const WordWeights weights{to.b, to.bias, shape.panels, shape.depth_groups};
+  if (!unpack_words(args, shape.source, weights)) return {};
   return {shape.kernel, shape.padding, shape.panels, shape.depth_groups, to.offsets, to.b, to.bias, to.scale};
 }
 

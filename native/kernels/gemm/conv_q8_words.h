@@ -10,11 +10,10 @@
 
 #include "kernels/gemm/conv_q8_padding.h"
 #include "kernels/gemm/conv_q8_plan.h"
+#include "kernels/gemm/unpack_words.h"
 #include "kernels/op.h"
 
 namespace edgekit {
-
-inline constexpr int kWordColumns = 16;  // of a panel
 
 // The products of u8 activations, widened, and s16 weights. GemmQ8Rows as for bytes, but a depth group is two words of
 // A, b holds [depth_groups][16][2] words, and segments, parts and quads mean nothing.

@@ -49,7 +49,7 @@ struct GemmQ8Rows {
   const int32_t* segments;  // [forms() * parts + 1]
   int64_t parts;
   const int32_t* orders;  // of each row of the last form: what a byte shuffle takes; null: kRowForms are all
-  int64_t quads;  // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
+  int64_t quads;          // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
   const int8_t* b;
   int64_t rows;  // 1 or more; a kernel takes them mr at a time
   int columns;   // 1 to nr

@@ -71,9 +71,10 @@ inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&
   const __m256i change = _mm256_set1_epi32(static_cast<int32_t>(with));
   const int64_t* end = at.next_segment();
   for (; at.offset != end; ++at.offset, at.b += 64) {
-    multiply_group(at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
-      return Form::change(broadcast_dword(a[r] + *at.offset), change);
-    });
+    multiply_group(
+        at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
+          return Form::change(broadcast_dword(a[r] + *at.offset), change);
+        });
   }
 }
 
@@ -85,9 +86,10 @@ inline __attribute__((always_inline)) void multiply_picked(const uint8_t* const 
   const int64_t* end = at.next_segment();
   for (; at.offset != end; ++at.offset, ++at.order, at.b += 64) {
     const __m256i order = broadcast_dword(at.order);
-    multiply_group(at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
-      return _mm256_shuffle_epi8(broadcast_qword(a[r] + *at.offset), order);
-    });
+    multiply_group(
+        at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
+          return _mm256_shuffle_epi8(broadcast_qword(a[r] + *at.offset), order);
+        });
   }
 }
 

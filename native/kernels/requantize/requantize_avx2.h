@@ -1,5 +1,4 @@
-// Requantization of u8 outputs in AVX2 registers: two groups of 16 columns at a time ("pair": two output pixels). Only
-// for *_avx2.cc and *_avx_vnni.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
+// Requantization of u8 outputs in AVX2 registers. Only for *_avx2.cc and *_avx_vnni.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
 #ifndef EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 #define EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 
@@ -22,16 +21,6 @@ inline __m256i round_scaled(__m256i sums, __m256 scale, const RequantizeQ8& p) {
   __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), scale);
   if (!p.scale_below_one) v = _mm256_min_ps(_mm256_max_ps(v, _mm256_set1_ps(p.v_min)), _mm256_set1_ps(p.v_max));
   return _mm256_cvtps_epi32(v);
-}
-
-// The bytes of a and b come lane by lane: [a0-3 a8-11 b0-3 b8-11 | a4-7 a12-15 b4-7 b12-15].
-inline __m256i pack_pair(__m256i a_low, __m256i a_high, __m256i b_low, __m256i b_high, const RequantizeQ8& p) {
-  const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(p.y_zero));
-  const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(a_low, a_high), zero);
-  const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(b_low, b_high), zero);
-  const __m256i bytes = _mm256_packus_epi16(a, b);
-  return _mm256_min_epu8(_mm256_max_epu8(bytes, _mm256_set1_epi8(static_cast<char>(p.y_min))),
-                         _mm256_set1_epi8(static_cast<char>(p.y_max)));
 }
 
 // 32 look-ups a vector. Of the 8 steps of a half, those up to the index's upper nibble apply: the index less 16 a step
