@@ -103,9 +103,7 @@ def _matchings(left: tuple[int, ...]) -> list[tuple[int, ...]]:
         return [()]
     first, rest = left[0], left[1:]
     return [
-        (first, other, *matching)
-        for i, other in enumerate(rest)
-        for matching in _matchings(rest[:i] + rest[i + 1 :])
+        (first, other, *matching) for i, other in enumerate(rest) for matching in _matchings(rest[:i] + rest[i + 1 :])
     ]
 
 
@@ -180,7 +178,11 @@ def _bounded_pairs(dense: NDArray[np.int8], channels: int, starts: NDArray[np.in
     second = _excess(first)
     left = np.nonzero(is_left)
     beyond = np.nonzero(is_left & second.any((2, 3)))
-    listed = [_rows((first - second)[left], *left, chosen[left]), _rows(second[beyond], *beyond, chosen[beyond]), picked]
+    listed = [
+        _rows((first - second)[left], *left, chosen[left]),
+        _rows(second[beyond], *beyond, chosen[beyond]),
+        picked,
+    ]
     signs = np.array([form[1] for form in FORMS])[chosen]
     is_complemented = (signs[:, :, None] < 0) & is_left[:, :, None, None]
     complement = np.where(is_complemented, first, 0).sum((1, 3), dtype=np.int64) * 255  # [panels, nr]

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-#include <vector>
 
 #include "core/tensor.h"
 #include "tests/case_grid.h"

@@ -1,4 +1,5 @@
-// Requantization of u8 outputs in AVX2 registers. Only for *_avx2.cc and *_avx_vnni.cc files. No fused multiply-add anywhere: the results equal the scalar ones bit for bit.
+// Requantization of u8 outputs in AVX2 registers. Only for *_avx2.cc and *_avx_vnni.cc files. No fused multiply-add
+// anywhere: the results equal the scalar ones bit for bit.
 #ifndef EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 #define EDGEKIT_KERNELS_REQUANTIZE_REQUANTIZE_AVX2_H_
 

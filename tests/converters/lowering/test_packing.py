@@ -123,7 +123,9 @@ def test_picked_depth_groups_lie_side_by_side(channels: int, taps: int, starts: 
     forms = 6 if packed.row_order is None else 7
     form_of_row = (np.arange(len(packed.row_start) - 1) % forms).repeat(np.diff(packed.row_start))
     groups = -(-channels * taps // 4)
-    assert set(packed.row_group[form_of_row == 6].tolist()) == {start + run * groups for start in starts for run in (0, 1)}
+    assert set(packed.row_group[form_of_row == 6].tolist()) == {
+        start + run * groups for start in starts for run in (0, 1)
+    }
     np.testing.assert_array_equal(unpacked(packed, w.shape, 1, "x86_avx2"), w)
 
 
