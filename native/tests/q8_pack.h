@@ -2,6 +2,7 @@
 #ifndef EDGEKIT_TESTS_Q8_PACK_H_
 #define EDGEKIT_TESTS_Q8_PACK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -19,11 +20,11 @@ struct PackShape {
   int panels() const { return (group_columns + nr - 1) / nr; }  // of one group
   int run_groups() const { return (run_bytes() + kg - 1) / kg; }
   int depth_groups() const { return kernel_h * run_groups(); }
-  // Whether a row may pick of the bytes of this depth group and the next: both of one tap, or of one run of bytes.
-  bool starts_pair(int group) const {
+  // Whether rows may pick of the bytes of this depth group and three more: all of one tap, or of one run of bytes.
+  bool starts_window(int group) const {
     const int piece = channels % kg == 0 ? channels / kg : run_groups();
-    const int place = group % run_groups() % piece;
-    return place % 2 == 0 && place + 1 < piece;
+    const int place = group % piece;
+    return place % 4 == 0 && place + 4 <= piece;
   }
 };
 
@@ -65,43 +66,59 @@ inline bool is_safe(const std::vector<int>& row) {
   return true;
 }
 
-using Order = std::array<int, 4>;  // which of eight bytes a row picks
+using Lanes = std::vector<int8_t>;  // of a depth group
 
-// Orders of two rows that hold all of a pair of depth groups, lanes of 8 values, without saturating.
-inline std::optional<std::array<Order, 2>> safe_orders(const std::vector<int8_t>& first,
-                                                       const std::vector<int8_t>& second) {
-  const auto value = [&](size_t column, int byte) {
-    return (byte < 4 ? first : second)[4 * column + static_cast<size_t>(byte % 4)];
-  };
-  const auto is_safe_pair = [&](int a, int b) {
-    for (size_t column = 0; column < first.size() / 4; ++column) {
-      if (pair_excess(value(column, a), value(column, b)) != 0) return false;
+// Pairs of the bytes of a window of four depth groups, so that no pair saturates; 0 pairs: there are no such.
+class SafePairs {
+ public:
+  explicit SafePairs(const Lanes* window) {
+    for (int a = 0; a < 16; ++a) {
+      for (int b = 0; b < 16; ++b) is_safe_[a][b] = a != b && is_safe_pair(window, a, b);
+    }
+    if (!match(0)) bytes_.clear();
+  }
+
+  // Eight pairs, one behind the other.
+  const std::vector<int>& bytes() const { return bytes_; }
+
+ private:
+  static bool is_safe_pair(const Lanes* window, int a, int b) {
+    for (size_t column = 0; column < window[0].size() / 4; ++column) {
+      const auto weight = [&](int byte) { return window[byte / 4][4 * column + static_cast<size_t>(byte % 4)]; };
+      if (pair_excess(weight(a), weight(b)) != 0) return false;
     }
     return true;
-  };
-  std::array<int, 8> bytes{};
-  bool taken[8] = {};
-  // The first byte that is left, with each of the others.
-  const auto match = [&](const auto& self, int pairs) -> bool {
-    if (pairs == 4) return true;
-    int a = 0;
-    while (taken[a]) ++a;
-    taken[a] = true;
-    for (int b = a + 1; b < 8; ++b) {
-      if (taken[b] || !is_safe_pair(a, b)) continue;
-      taken[b] = true;
-      bytes[static_cast<size_t>(2 * pairs)] = a;
-      bytes[static_cast<size_t>(2 * pairs + 1)] = b;
-      if (self(self, pairs + 1)) return true;
-      taken[b] = false;
+  }
+
+  int partners(int a) const {
+    int count = 0;
+    for (int b = 0; b < 16; ++b) count += !is_taken_[b] && is_safe_[a][b];
+    return count;
+  }
+
+  // Tries the partners of the byte that has the fewest.
+  bool match(int taken) {
+    if (taken == 16) return true;
+    int a = -1;
+    for (int i = 0; i < 16; ++i) {
+      if (!is_taken_[i] && (a < 0 || partners(i) < partners(a))) a = i;
     }
-    taken[a] = false;
+    is_taken_[a] = true;
+    for (int b = 0; b < 16; ++b) {
+      if (is_taken_[b] || !is_safe_[a][b]) continue;
+      is_taken_[b] = true;
+      bytes_.insert(bytes_.end(), {a, b});
+      if (match(taken + 2)) return true;
+      bytes_.resize(bytes_.size() - 2);
+      is_taken_[b] = false;
+    }
+    is_taken_[a] = false;
     return false;
-  };
-  if (!match(match, 0)) return std::nullopt;
-  return std::array<Order, 2>{Order{bytes[0], bytes[1], bytes[2], bytes[3]},
-                              Order{bytes[4], bytes[5], bytes[6], bytes[7]}};
-}
+  }
+
+  bool is_safe_[16][16], is_taken_[16] = {};
+  std::vector<int> bytes_;
+};
 
 // A panel's rows of one form.
 struct FormedRows {
@@ -126,22 +143,20 @@ inline std::optional<int> safe_form(const std::vector<int8_t>& lanes) {
   return std::nullopt;
 }
 
-// Adds a pair of depth groups as two rows that pick of both, if one of them has no form of its own.
-inline bool add_picked(const std::vector<int8_t>& first, const std::vector<int8_t>& second, int group,
-                       PartRows& forms) {
-  if (safe_form(first) && safe_form(second)) return false;
-  const auto orders = safe_orders(first, second);
-  if (!orders) return false;
-  for (const Order& order : *orders) {
-    std::vector<int8_t> row(first.size());
+// Adds a window of four depth groups as four rows that pick of all, if one of them has no form of its own.
+inline bool add_picked(const Lanes* window, int group, PartRows& forms) {
+  if (std::all_of(window, window + 4, [](const Lanes& lanes) { return safe_form(lanes).has_value(); })) return false;
+  const SafePairs pairs(window);
+  for (size_t first = 0; first < pairs.bytes().size(); first += 4) {
+    const int* byte = &pairs.bytes()[first];
+    Lanes row(window[0].size());
     for (size_t i = 0; i < row.size(); ++i) {
-      const int byte = order[i % 4];
-      row[i] = (byte < 4 ? first : second)[i / 4 * 4 + static_cast<size_t>(byte % 4)];
+      row[i] = window[byte[i % 4] / 4][i / 4 * 4 + static_cast<size_t>(byte[i % 4] % 4)];
     }
     forms[kForms].add(row, group);
-    forms[kForms].orders.push_back(order[0] | order[1] << 8 | order[2] << 16 | order[3] << 24);
+    forms[kForms].orders.push_back(byte[0] | byte[1] << 8 | byte[2] << 16 | byte[3] << 24);
   }
-  return true;
+  return !pairs.bytes().empty();
 }
 
 // Adds a depth group in the first form that does not saturate, or as two rows. Returns the form.
@@ -203,20 +218,18 @@ std::vector<std::vector<int8_t>> panel_lanes(const PackShape& s, int panel, Weig
 inline void append_rows(const PackShape& s, int panel, const std::vector<std::vector<int8_t>>& lanes,
                         PackedWeights& packed) {
   PartRows forms;
-  bool is_second = false;  // of a pair that is done
+  int done = 0;  // depth groups that have their rows
   for (int group = 0; group < s.depth_groups(); ++group) {
     const auto at = static_cast<size_t>(group);
-    if (is_second) {
-      is_second = false;
-    } else if (s.starts_pair(group) && add_picked(lanes[at], lanes[at + 1], group, forms)) {
-      is_second = true;
-    } else {
+    if (group == done && s.starts_window(group) && add_picked(&lanes[at], group, forms)) done = group + 4;
+    if (group >= done) {
       const int form = add_bounded(lanes[at], group, forms);
       const int first = panel % s.panels() * s.nr;
       for (int column = 0; column < s.nr && first + column < s.group_columns; ++column) {
         packed.complement[static_cast<size_t>(panel / s.panels() * s.group_columns + first + column)] +=
             complement_of(&lanes[at][static_cast<size_t>(column) * 4], form);
       }
+      done = group + 1;
     }
     if ((group + 1) % s.part == 0 || group + 1 == s.depth_groups()) append_part(forms, packed);
   }

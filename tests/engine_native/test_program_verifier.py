@@ -180,7 +180,7 @@ def test_float_attribute_must_be_finite() -> None:
         _native.Program.from_bytes(editor.seal())
 
 
-_ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 17, 16, 2], [0x03020100, 0x07060504]
+_ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 35, 32, 4], [0x03020100, 0x0F060504]
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,14 @@ _ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 17, 16, 2], [0
         ([0, 2, 2, 2, 2, 2, 2, 3], _ROW_GROUPS, _ORDERS, "row_start"),
         ([0, 2, 2, 2, 2, 2, 2, 9], _ROW_GROUPS, _ORDERS, "row_start"),
         ([0, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
-        (_ROW_STARTS, [0, 18, 16, 2], _ORDERS, "row_group"),
-        (_ROW_STARTS, [0, -1, 16, 2], _ORDERS, "row_group"),
-        (_ROW_STARTS, [0, 17, 17, 2], _ORDERS, "row_group"),  # nothing lies behind the last
-        (_ROW_STARTS, [0, 17, 16, 1], _ORDERS, "row_group"),  # the next is of another tap
-        (_ROW_STARTS, [0, 17, 16, 5], _ORDERS, "row_group"),  # or of another kernel row
+        (_ROW_STARTS, [0, 36, 32, 4], _ORDERS, "row_group"),
+        (_ROW_STARTS, [0, -1, 32, 4], _ORDERS, "row_group"),
+        (_ROW_STARTS, [0, 35, 33, 4], _ORDERS, "row_group"),  # too few lie behind it
+        (_ROW_STARTS, [0, 35, 32, 2], _ORDERS, "row_group"),  # others are of another tap
+        (_ROW_STARTS, [0, 35, 32, 11], _ORDERS, "row_group"),  # or of another kernel row
         (_ROW_STARTS, _ROW_GROUPS, _ORDERS[:1], "row_order"),
         (_ROW_STARTS, _ROW_GROUPS, [*_ORDERS, 0], "row_order"),
-        (_ROW_STARTS, _ROW_GROUPS, [0x03020100, 0x08060504], "row_order"),
+        (_ROW_STARTS, _ROW_GROUPS, [0x03020100, 0x10060504], "row_order"),
         (_ROW_STARTS, _ROW_GROUPS, [0x03020100, -1], "row_order"),
     ],
 )

@@ -19,8 +19,10 @@ struct RowForm {
   uint32_t order, complement;
 };
 
+inline constexpr int kPickedGroups = 4;
+
 // By number. Beyond these, with a list of orders, there is one form more, whose rows have each their own: four of the
-// eight bytes of two depth groups.
+// sixteen bytes of four depth groups.
 inline constexpr int kRowForms = 6;
 inline constexpr int kFirstComplement = 3;  // forms from here on keep the order
 inline constexpr RowForm kRowForm[kRowForms] = {{0x03020100, 0},          {0x03010200, 0},

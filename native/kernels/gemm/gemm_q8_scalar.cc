@@ -5,7 +5,7 @@ namespace edgekit::scalar {
 namespace {
 
 uint8_t formed_byte(const uint8_t* bytes, RowForm form, int k) {
-  return static_cast<uint8_t>(bytes[form.order >> (8 * k) & 7] ^ (form.complement >> (8 * k)));
+  return static_cast<uint8_t>(bytes[form.order >> (8 * k) & 15] ^ (form.complement >> (8 * k)));
 }
 
 // Sums in unsigned arithmetic: they wrap as vector instructions do, should a hostile program make them overflow.

@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) void multiply_form(const uint8_t* const (&
   }
 }
 
-// Those of the last form: each picks four of eight bytes.
+// Those of the last form: each picks four of sixteen bytes.
 template <int kRows, int kVectors>
 inline __attribute__((always_inline)) void multiply_picked(const uint8_t* const (&a)[kRows], Progress& at,
                                                            __m256i (&sums)[kRows][kVectors]) {
@@ -88,7 +88,7 @@ inline __attribute__((always_inline)) void multiply_picked(const uint8_t* const 
     const __m256i order = broadcast_dword(at.order);
     multiply_group(
         at.b, ones, sums, [&](int r) __attribute__((always_inline)) {
-          return _mm256_shuffle_epi8(broadcast_qword(a[r] + *at.offset), order);
+          return _mm256_shuffle_epi8(broadcast_16(a[r] + *at.offset), order);
         });
   }
 }

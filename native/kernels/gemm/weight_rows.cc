@@ -30,7 +30,7 @@ Status check_indices(const TensorView& starts, const TensorView& groups, int64_t
   return Status::ok();
 }
 
-// Orders pick of eight bytes, which have to lie side by side: in one run, and in one tap where taps may lie apart.
+// Orders pick of sixteen bytes, which have to lie side by side: in one run, and in one tap where taps may lie apart.
 Status check_orders(const ConvQ8Source& source, const WeightRows& rows, int64_t panels, const TensorView& orders) {
   EK_RETURN_IF_ERROR(expect_constant("row_order", orders));
   const int64_t piece = source.channels % source.kg == 0 ? source.channels / source.kg : source.run_groups;
@@ -39,12 +39,12 @@ Status check_orders(const ConvQ8Source& source, const WeightRows& rows, int64_t 
     picked += rows.starts[segment + 1] - rows.starts[segment];
     for (int32_t row = rows.starts[segment]; row < rows.starts[segment + 1]; ++row) {
       const int64_t place = rows.groups[row] % source.run_groups % piece;
-      EK_RETURN_IF_ERROR(expect_in_range("place of a row_group with row_order", place, 0, piece - 2));
+      EK_RETURN_IF_ERROR(expect_in_range("place of a row_group with row_order", place, 0, piece - kPickedGroups));
     }
   }
   EK_RETURN_IF_ERROR(expect_vector("row_order", orders, Dtype::kI32, picked));
   for (int64_t i = 0; i < picked; ++i) {
-    EK_RETURN_IF_ERROR(expect_in_range("row_order & ~0x07070707", rows.orders[i] & ~0x07070707, 0, 0));
+    EK_RETURN_IF_ERROR(expect_in_range("row_order & ~0x0f0f0f0f", rows.orders[i] & ~0x0f0f0f0f, 0, 0));
   }
   return Status::ok();
 }

@@ -17,11 +17,9 @@ inline __m256i broadcast_dword(const void* at) {
   return _mm256_set1_epi32(bits);
 }
 
-// The eight bytes at `at` in every 64 bits.
-[[maybe_unused]] inline __m256i broadcast_qword(const void* at) {
-  int64_t bits;
-  std::memcpy(&bits, at, sizeof(bits));
-  return _mm256_set1_epi64x(bits);
+// The sixteen bytes at `at` in both halves.
+[[maybe_unused]] inline __m256i broadcast_16(const void* at) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(at)));
 }
 
 // sum += two products of 16-bit words in each lane, exactly. In assembly, since GCC 12 otherwise keeps some of a tile's
