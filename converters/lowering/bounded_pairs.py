@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAIR_BOUND = 128  # of the positive, and of the negative, weights of a pair: 255 * 128 fits 16 bits
-PART = 128  # depth groups of a part
+PART = 128  # depth groups of a part, at most
+LEAST_PART = 32  # of those that hold one tap only, so that kernels can leave taps out
 # The forms of the bytes of a depth group: their order, and which are complemented (weights are then of opposite sign).
 FORMS = (
     ((0, 1, 2, 3), (1, 1, 1, 1)),
@@ -103,7 +104,7 @@ def bounded_pairs(dense: NDArray[np.int8], piece: int) -> RowList | None:
     signs = np.array([form[1] for form in FORMS])[chosen]
     is_complemented = (signs[:, :, None] < 0) & todo.is_left[:, :, None, None]
     complement = np.where(is_complemented, first, 0).sum((1, 3), dtype=np.int64) * 255
-    return _as_list(rows + picked, -(-dense.shape[1] // PART), complement)
+    return _as_list(rows + picked, _parts(dense.shape[1], piece), complement)
 
 
 def _excess(row: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -257,13 +258,23 @@ def _picked(
     return _Rows(by_row, panel[window], base[window], np.full(len(order), PICKED), order)
 
 
-def _as_list(rows: list[_Rows], parts: int, complement: NDArray[np.int64]) -> RowList:
+def _parts(depth_groups: int, piece: int) -> NDArray[np.intp]:
+    """The part of each depth group: where pieces are long enough, each is of one piece only."""
+    group = np.arange(depth_groups)
+    if piece < LEAST_PART:
+        return group // PART
+    parts_of_piece = -(-piece // PART)
+    return group // piece * parts_of_piece + group % piece * parts_of_piece // piece
+
+
+def _as_list(rows: list[_Rows], part_of: NDArray[np.intp], complement: NDArray[np.int64]) -> RowList:
     """Sorts rows by panel, part and form."""
+    parts = int(part_of[-1]) + 1
     w, panel, group, form, order = (
         np.concatenate([getattr(some, name) for some in rows]) for name in ("w", "panel", "group", "form", "order")
     )
     forms = len(FORMS) + bool((form == PICKED).any())
-    segment = (panel * parts + group // PART) * forms + form
+    segment = (panel * parts + part_of[group]) * forms + form
     listed = np.lexsort((group, segment))
     counts = np.bincount(segment, minlength=len(complement) * parts * forms)
     return RowList(

@@ -37,7 +37,9 @@ class LayerRun {
                                 layer.channels,
                                 packing_.q8_nr,
                                 packing_.q8_kg,
-                                packing_.saturating_pairs};
+                                packing_.saturating_pairs,
+                                128,
+                                true};
     const int lanes = packing_.q8_nr * packing_.q8_kg;
     const Dtype dtype = packing_.activations_signed ? Dtype::kS8 : Dtype::kU8;
     fill(x_, static_cast<size_t>(layer.size) * layer.size * layer.channels);

@@ -69,9 +69,10 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {c.groups,   c.out_channels / c.groups, c.kernel_h,
-          c.kernel_w, c.channels / c.groups,     c.nr,
-          c.kg,       c.saturating_pairs,        1 + static_cast<int>(c.seed % 9)};
+  return {c.groups,       c.out_channels / c.groups, c.kernel_h,
+          c.kernel_w,     c.channels / c.groups,     c.nr,
+          c.kg,           c.saturating_pairs,        1 + static_cast<int>(c.seed % 9),
+          c.seed % 2 == 0};
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.

@@ -14,12 +14,17 @@ struct PackShape {
   int groups, group_columns, kernel_h, kernel_w, channels;  // columns and channels of a group
   int nr, kg;
   bool saturating_pairs;
-  int part = 128;  // depth groups of a part of a list of rows
+  int part = 128;     // depth groups of a part of a list of rows, at most
+  bool taps = false;  // no part is of several taps
 
   int run_bytes() const { return kernel_w * channels; }
   int panels() const { return (group_columns + nr - 1) / nr; }  // of one group
   int run_groups() const { return (run_bytes() + kg - 1) / kg; }
   int depth_groups() const { return kernel_h * run_groups(); }
+  bool ends_part(int group) const {
+    const int end = group + 1, place = taps && channels % kg == 0 ? end % (channels / kg) : end;
+    return end == depth_groups() || place == 0 || place % part == 0;
+  }
   // Whether rows may pick of the bytes of this depth group and three more: all of one tap, or of one run of bytes.
   bool starts_window(int group) const {
     const int piece = channels % kg == 0 ? channels / kg : run_groups();
@@ -231,7 +236,7 @@ inline void append_rows(const PackShape& s, int panel, const std::vector<std::ve
       }
       done = group + 1;
     }
-    if ((group + 1) % s.part == 0 || group + 1 == s.depth_groups()) append_part(forms, packed);
+    if (s.ends_part(group)) append_part(forms, packed);
   }
 }
 

@@ -1,5 +1,5 @@
 // Bands of output pixels whose windows have the same taps inside the image. Where the zero point of x is 0, taps
-// outside add nothing: kernels that can pick depth groups skip them, and no window has to be copied.
+// outside add nothing: kernels that can leave depth groups out skip them, and no window has to be copied.
 #ifndef EDGEKIT_KERNELS_GEMM_CONV_Q8_BANDS_H_
 #define EDGEKIT_KERNELS_GEMM_CONV_Q8_BANDS_H_
 
@@ -11,10 +11,14 @@
 namespace edgekit {
 
 struct ConvQ8Band {
-  Span lines, columns;       // of y
-  const int64_t* offsets;    // [groups] where the depth groups inside lie, from the window's start (see GemmQ8Rows)
+  Span lines, columns;  // of y
+  // For kernels that skip depth groups: where those inside lie, from the window's start (see GemmQ8Rows).
+  const int64_t* offsets;    // [groups]
   const int64_t* b_offsets;  // [groups]
   int64_t groups;
+  // For kernels that skip parts.
+  const uint8_t* taken;  // [parts]
+  const int32_t* bias;   // [panels of all groups][nr]; null: the op's
 };
 
 inline constexpr int kMostAxisBands = 5;
@@ -22,6 +26,11 @@ inline constexpr int kMostBands = kMostAxisBands * kMostAxisBands;
 
 struct ConvQ8Bands {
   int count;  // 0: not that kind of convolution
+  // For kernels that skip parts: where all depth groups lie, from the window's start. Of weights that are no list also
+  // what makes a part of each tap (see GemmQ8Rows).
+  const int64_t* offsets;
+  const int32_t* segments;
+  int64_t parts;
   ConvQ8Band band[kMostBands];
 };
 

@@ -63,7 +63,7 @@ size_t scratch_conv_q8(const OpArgs& args, int threads, Isa isa) {
   return bytes * static_cast<size_t>(threads);
 }
 
-// What a session keeps of an op; the lists of the words and of the bands lie behind it.
+// What a session keeps of an op; the lists of the words or of the bands lie behind it.
 struct alignas(64) ConvQ8State {
   RequantizeQ8 requantize;
   ConvQ8Bands bands;
@@ -71,15 +71,17 @@ struct alignas(64) ConvQ8State {
 };
 
 size_t state_conv_q8(const OpArgs& args, Isa isa) {
-  return sizeof(ConvQ8State) + conv_q8_word_bytes(args, isa) + conv_q8_band_bytes(args, isa);
+  const size_t words = conv_q8_word_bytes(args, isa);
+  return sizeof(ConvQ8State) + (words > 0 ? words : conv_q8_band_bytes(args, isa));
 }
 
 void prepare_conv_q8(const OpArgs& args, Isa isa, std::byte* state) {
-  std::byte* words = state + sizeof(ConvQ8State);
-  auto* bands = reinterpret_cast<int64_t*>(words + conv_q8_word_bytes(args, isa));
+  std::byte* lists = state + sizeof(ConvQ8State);
+  const bool has_words = conv_q8_word_bytes(args, isa) > 0;
+  const bool has_bands = !has_words && conv_q8_way(args, isa).bands;
   new (state) ConvQ8State{requantize_params(requantize_attrs(args.attrs<ConvQ8Attrs>()), requantize_operands(args)),
-                          conv_q8_way(args, isa).bands ? make_conv_q8_bands(args, isa, bands) : ConvQ8Bands{},
-                          make_conv_q8_words(args, isa, words)};
+                          has_bands ? make_conv_q8_bands(args, isa, reinterpret_cast<int64_t*>(lists)) : ConvQ8Bands{},
+                          has_words ? make_conv_q8_words(args, isa, lists) : ConvQ8Words{}};
 }
 
 // Rows of y and panels of B, of one worker.

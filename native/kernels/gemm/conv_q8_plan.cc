@@ -88,8 +88,8 @@ class Sweep {
       direct_quads_ = leading_quads(scratch_.direct_groups, count, plan_.kg);
     }
     std::fill(one_segment_ + 1, one_segment_ + kRowForms + 1, static_cast<int32_t>(count));
-    tile_.segments = one_segment_;
-    tile_.parts = 1;
+    tile_.segments = task.bands.segments == nullptr ? one_segment_ : task.bands.segments;
+    tile_.parts = task.bands.segments == nullptr ? 1 : task.bands.parts;
     tile_.depth_groups = count;
     tile_.requantize = &task.requantize;
     tile_.nr = plan_.nr;
@@ -155,11 +155,17 @@ class Sweep {
       provide_banded_rows(images_, task_.bands, block, group, scratch_.rows.at, spans);
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         provide_panel(panel, group);
+        if (task_.bands.offsets != nullptr) provide_offsets(task_.bands.offsets, scratch_.direct_offsets);
         for (int i = 0; i < task_.bands.count; ++i) {
           const ConvQ8Band& band = task_.bands.band[i];
-          tile_.depth_groups = band.groups;
-          tile_.b_offsets = band.b_offsets;
-          sweep(band.offsets, nullptr, spans[i]);
+          tile_.taken = band.taken;
+          if (band.bias != nullptr) tile_.bias = band.bias + panel * plan_.nr;
+          if (band.taken == nullptr) {
+            tile_.offsets = band.offsets;
+            tile_.depth_groups = band.groups;
+            tile_.b_offsets = band.b_offsets;
+          }
+          run_rows(spans[i]);
         }
       }
     }
@@ -193,16 +199,24 @@ class Sweep {
     tile_.b = task_.args.in(1).as<const int8_t>() + first * plan_.nr * plan_.kg;
   }
 
-  // `offsets` has room for those of a list of rows.
   void sweep(const int64_t* groups, int64_t* offsets, Span rows) {
     if (rows.begin == rows.end) return;
+    provide_offsets(groups, offsets);
+    run_rows(rows);
+  }
+
+  // Where the panel's depth groups lie in rows; `offsets` has room for those of a list.
+  void provide_offsets(const int64_t* groups, int64_t* offsets) {
     tile_.offsets = groups;
-    if (plan_.weight_rows.starts != nullptr) {
-      const int32_t* group = plan_.weight_rows.groups + tile_.segments[0];
-      for (int64_t i = 0; i < tile_.depth_groups; ++i) offsets[i] = groups[group[i]];
-      tile_.offsets = offsets;
-      tile_.quads = 0;
-    }
+    if (plan_.weight_rows.starts == nullptr) return;
+    const int32_t* group = plan_.weight_rows.groups + tile_.segments[0];
+    for (int64_t i = 0; i < tile_.depth_groups; ++i) offsets[i] = groups[group[i]];
+    tile_.offsets = offsets;
+    tile_.quads = 0;
+  }
+
+  void run_rows(Span rows) {
+    if (rows.begin == rows.end) return;
     const RowPointers& at = scratch_.rows.at;
     tile_.a = at.a + rows.begin;
     tile_.y = at.y + rows.begin;

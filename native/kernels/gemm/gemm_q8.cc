@@ -7,8 +7,8 @@ namespace edgekit {
 namespace {
 
 constexpr GemmQ8Kernel kKernels[] = {
-#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, picks_depth, mac_ns) \
-  {#name, Isa::isa, Dtype::activations, mr, nr, kg, picks_depth, mac_ns, space::name},
+#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, skips, mac_ns) \
+  {#name, Isa::isa, Dtype::activations, mr, nr, kg, DepthSkips::skips, mac_ns, space::name},
 #include "kernels/gemm/kernels.inc"
 #undef EK_GEMM_Q8
 };

@@ -43,13 +43,14 @@ inline RowForm row_form(int number, const int32_t*& orders) {
 struct GemmQ8Rows {
   const uint8_t* const* a;  // [rows]
   const int64_t* offsets;   // [depth_groups]
-  // Where depth groups lie in b, in bytes. Null: one behind the other, as always but for kernels that pick them.
+  // Where depth groups lie in b, in bytes. Null: one behind the other.
   const int64_t* b_offsets;  // [depth_groups]
   int64_t depth_groups;
   // They come in `parts` parts, and in each form by form: segment s, of form s % forms(), has segments[s + 1] -
   // segments[s] of them. One part of form 0 but for saturating pairs.
   const int32_t* segments;  // [forms() * parts + 1]
   int64_t parts;
+  const uint8_t* taken;   // [parts] 0: the part is left out; null: none is
   const int32_t* orders;  // of each row of the last form: what a byte shuffle takes; null: kRowForms are all
   int64_t quads;          // the first 4 * quads groups lie, four by four, one behind the other: 4 * kg bytes at a time
   const int8_t* b;
@@ -69,13 +70,16 @@ struct GemmQ8Rows {
 
 using GemmQ8Fn = void (*)(const GemmQ8Rows&) noexcept;
 
+// Which of the fields of GemmQ8Rows that leave depth groups out a kernel reads.
+enum class DepthSkips { kNothing, kGroups, kParts };  // neither, b_offsets, taken
+
 struct GemmQ8Kernel {
   const char* name;
   Isa isa;
   Dtype activations;  // what x and y are
   int mr, nr, kg;     // nr, kg: 0 for any
-  bool picks_depth;   // reads b_offsets
-  double mac_ns;      // rough cost of one multiply-accumulate, to decide on threads
+  DepthSkips skips;
+  double mac_ns;  // rough cost of one multiply-accumulate, to decide on threads
   GemmQ8Fn run;
 };
 
@@ -95,9 +99,9 @@ const GemmQ8Kernel& select_gemm_q8(Isa isa, Dtype activations, int nr, int kg);
 int gemm_q8_peer_count(const GemmQ8Kernel& kernel);
 const GemmQ8Kernel& gemm_q8_peer(const GemmQ8Kernel& kernel, int index);
 
-#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, picks_depth, mac_ns) \
-  namespace space {                                                                \
-  void name(const GemmQ8Rows& rows) noexcept;                                      \
+#define EK_GEMM_Q8(name, space, isa, activations, mr, nr, kg, skips, mac_ns) \
+  namespace space {                                                          \
+  void name(const GemmQ8Rows& rows) noexcept;                                \
   }
 #include "kernels/gemm/kernels.inc"
 #undef EK_GEMM_Q8

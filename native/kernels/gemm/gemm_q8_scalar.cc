@@ -18,6 +18,13 @@ void row_sums(const GemmQ8Rows& t, const uint8_t* row, uint32_t* acc) {
   const int forms = t.forms();
   for (int64_t segment = 0; segment < forms * t.parts; ++segment) {
     const int form = static_cast<int>(segment % forms);
+    if (t.taken != nullptr && t.taken[segment / forms] == 0) {
+      const int32_t rows = t.segments[segment + 1] - t.segments[segment];
+      offset += rows;
+      b += int64_t{rows} * t.nr * t.kg;
+      if (form == kRowForms) order += rows;
+      continue;
+    }
     for (int32_t i = t.segments[segment]; i < t.segments[segment + 1]; ++i, ++offset, b += t.nr * t.kg) {
       const uint8_t* bytes = row + *offset;
       const RowForm how = row_form(form, order);

@@ -49,6 +49,14 @@ struct Progress {
     ++segment;
     return end;
   }
+
+  void skip_part(int forms) {
+    const int64_t rows = segment[forms] - segment[0];
+    offset += rows;
+    b += 64 * rows;
+    if (order != nullptr) order += segment[forms] - segment[forms - 1];
+    segment += forms;
+  }
 };
 
 // One depth group: four(r) gives the bytes of row r.
@@ -109,6 +117,10 @@ struct Products {
     Progress at{t.offsets, t.b, t.segments, t.orders};
 #pragma GCC unroll 1
     for (int64_t part = 0; part < t.parts; ++part) {
+      if (t.taken != nullptr && t.taken[part] == 0) {
+        at.skip_part(t.forms());
+        continue;
+      }
       multiply_form<Plain>(a, 0, at, sums);
 #pragma GCC unroll 1
       for (int form = 1; form < kFirstComplement; ++form) {

@@ -58,6 +58,20 @@ WeightRows weight_rows_of(const OpArgs& args, int64_t panels) {
           (starts.dims[0] - 1) / panels};
 }
 
+int64_t tap_of_part(const WeightRows& rows, const ConvQ8Source& source, int64_t panels, int64_t part) {
+  const int64_t tap_groups = source.channels / source.kg;
+  int64_t tap = -1;
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    const int32_t* start = rows.starts + rows.segments * panel + rows.forms() * part;
+    for (int32_t row = start[0]; row < start[rows.forms()]; ++row) {
+      const int64_t own = rows.groups[row] / tap_groups;
+      if (tap >= 0 && own != tap) return -1;
+      tap = own;
+    }
+  }
+  return std::max<int64_t>(tap, 0);
+}
+
 Status check_weight_rows(const OpArgs& args, const ConvQ8Source& source, int64_t panels) {
   const TensorView *starts = input(args, kStarts), *groups = input(args, kGroups), *orders = input(args, kOrders);
   if (starts == nullptr || groups == nullptr) return invalid("row_start and row_group go together");

@@ -19,10 +19,14 @@ struct WeightRows {
   int64_t segments;       // of one panel: all forms for each of its parts
 
   int forms() const { return forms_of(orders); }
+  int64_t parts() const { return segments / forms(); }  // of one panel
   int64_t count(int64_t panel) const { return starts[segments * (panel + 1)] - starts[segments * panel]; }
 };
 
 WeightRows weight_rows_of(const OpArgs& args, int64_t panels);
+
+// The tap, ky * kernel_w + kx, that all rows of a part are of, in all panels; -1: of several. Whole depth groups a tap.
+int64_t tap_of_part(const WeightRows& rows, const ConvQ8Source& source, int64_t panels, int64_t part);
 
 // Checks the operands of a list, for panels of all groups.
 Status check_weight_rows(const OpArgs& args, const ConvQ8Source& source, int64_t panels);
