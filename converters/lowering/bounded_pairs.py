@@ -5,13 +5,13 @@ What the rows and their forms are, and how a program holds them: conv_q8's row_s
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-PAIR_BOUND = 128  # of the positive, and of the negative, weights of a pair: 255 * 128 fits 16 bits
+from edgekit.converters.lowering.safe_pairs import excess, most_pairs, safe_orders
+
 PART = 128  # depth groups of a part, at most
 LEAST_PART = 32  # of those that hold one tap only, so that kernels can leave taps out
 # The forms of the bytes of a depth group: their order, and which are complemented (weights are then of opposite sign).
@@ -26,7 +26,6 @@ FORMS = (
 PREFERENCE = (0, 3, 4, 5, 1, 2)  # complements run on more of a CPU's pipes than shuffles
 PICKED = len(FORMS)  # the form of rows that pick of the bytes of WINDOW depth groups
 WINDOW = 4
-TRIES = 8  # at finding pairs in a window: one more finds a few more in a hundred windows that have them
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def bounded_pairs(dense: NDArray[np.int8], piece: int) -> RowList | None:
     """
     groups = dense.reshape(*dense.shape[:2], -1, 4).astype(np.int16)
     formed = np.stack([_in_form(groups, form) for form in range(len(FORMS))])
-    safe = ~(_excess(formed).any(-1) | (formed.max(-1) > 127)).any(-1)
+    safe = ~(excess(formed).any(-1) | (formed.max(-1) > 127)).any(-1)
     if safe[0].all():
         return None
     preferred = np.array(PREFERENCE)
@@ -98,23 +97,12 @@ def bounded_pairs(dense: NDArray[np.int8], piece: int) -> RowList | None:
     todo = _Todo(~safe.any(0), np.ones(chosen.shape, bool))
     picked = [pick(groups, todo, piece) for pick in (_pick_of_window, _pick_of_two)] if piece >= WINDOW else []
     first = np.take_along_axis(formed, chosen[None, :, :, None, None], 0)[0]
-    second = _excess(first)
-    left, beyond = np.nonzero(todo.is_left), np.nonzero(todo.is_left & second.any((2, 3)))
-    rows = [_plain((first - second)[left], *left, chosen[left]), _plain(second[beyond], *beyond, chosen[beyond])]
+    second = excess(first)
+    rows = [_plain(first - second, todo.is_left, chosen), _plain(second, todo.is_left & second.any((2, 3)), chosen)]
     signs = np.array([form[1] for form in FORMS])[chosen]
     is_complemented = (signs[:, :, None] < 0) & todo.is_left[:, :, None, None]
     complement = np.where(is_complemented, first, 0).sum((1, 3), dtype=np.int64) * 255
     return _as_list(rows + picked, _parts(dense.shape[1], piece), complement)
-
-
-def _excess(row: NDArray[np.int16]) -> NDArray[np.int16]:
-    """What the pairs of rows [..., nr, 2 * pairs] have beyond PAIR_BOUND: in the second of each pair."""
-    pairs = row.reshape(*row.shape[:-1], row.shape[-1] // 2, 2)
-    total = pairs.sum(-1, dtype=np.int16)
-    same_sign = (pairs[..., 0] > 0) == (pairs[..., 1] > 0)
-    excess = np.zeros_like(pairs)
-    excess[..., 1] = np.where(same_sign, total - np.clip(total, -PAIR_BOUND, PAIR_BOUND), 0)
-    return excess.reshape(row.shape)
 
 
 def _in_form(groups: NDArray[np.int16], form: int) -> NDArray[np.int16]:
@@ -123,83 +111,17 @@ def _in_form(groups: NDArray[np.int16], form: int) -> NDArray[np.int16]:
     return groups[..., order] * np.array(signs, np.int16)
 
 
-def _plain(w: NDArray[np.int16], panel: NDArray[np.intp], group: NDArray[np.intp], form: NDArray[np.intp]) -> _Rows:
-    return _Rows(w, panel, group, form, np.zeros(len(w), np.int64))
-
-
-def _matchings(left: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """All ways to put an even number of things in pairs, one pair behind the other."""
-    if not left:
-        return [()]
-    first, rest = left[0], left[1:]
-    return [
-        (first, other, *matching) for i, other in enumerate(rest) for matching in _matchings(rest[:i] + rest[i + 1 :])
-    ]
-
-
-def _safe_orders(eight: NDArray[np.int16]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """For weights [n, nr, 8]: which can be paired without excess, and the order of the eight for that, [n, 8]."""
-    pairs = list(itertools.combinations(range(8), 2))
-    matchings = np.array(_matchings(tuple(range(8))))
-    pair_of = {pair: i for i, pair in enumerate(pairs)}
-    members = np.array([[pair_of[a, b] for a, b in zip(m[::2], m[1::2], strict=True)] for m in matchings.tolist()])
-    first, second = np.array(pairs).T
-    both = np.stack([eight[..., first], eight[..., second]], -1)  # [n, nr, 28, 2]
-    excess = _excess(both.reshape(*both.shape[:2], 2 * len(pairs)))
-    is_safe = ~excess.reshape(both.shape).any((1, 3))
-    fits = is_safe[:, members].all(-1)  # [n, 105]
-    return fits.any(-1), matchings[fits.argmax(-1)]
-
-
-def _greedy_pairs(is_safe: NDArray[np.bool_], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs up vertices that have few neighbours left first (Karp and Sipser), ties by chance.
-
-    Args:
-        is_safe: Graphs of 16 vertices, [n, 16, 16].
-        rng: For the ties.
-
-    Returns:
-        The vertices, pair behind pair and then those left over, [n, 16]; how many pairs there are, [n].
-    """
-    count = len(is_safe)
-    every = np.arange(count)
-    is_free, pairs = np.ones((count, 16), bool), np.zeros(count, np.intp)
-    when = np.full((count, 16), 16.0)  # a vertex was taken
-    for step in range(8):
-        degree = (is_safe & is_free[:, None, :]).sum(-1) + rng.random((count, 16)) / 2
-        least = np.where(is_free & (degree >= 1), degree, np.inf)
-        first = least.argmin(-1)
-        found = every[np.isfinite(least[every, first])]
-        first = first[found]
-        second = np.where(is_safe[found, first] & is_free[found], degree[found], np.inf).argmin(-1)
-        is_free[found, first] = is_free[found, second] = False
-        when[found, first] = when[found, second] = step
-        pairs[found] += 1
-    return when.argsort(-1, kind="stable"), pairs
-
-
-def _most_pairs(sixteen: NDArray[np.int16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """As _greedy_pairs, of weights [n, nr, 16]: the best of TRIES."""
-    is_safe = np.ones((len(sixteen), 16, 16), bool)
-    for first in range(16):
-        both = np.stack(np.broadcast_arrays(sixteen[..., first, None], sixteen), -1)
-        is_safe[:, first] = ~_excess(both).any((1, 3))
-    is_safe &= ~np.eye(16, dtype=bool)
-    order, pairs = np.zeros((len(sixteen), 16), np.intp), np.full(len(sixteen), -1)
-    rng = np.random.default_rng(0)
-    for _ in range(TRIES):
-        left = np.nonzero(pairs < 8)[0]
-        new_order, new_pairs = _greedy_pairs(is_safe[left], rng)
-        better = new_pairs > pairs[left]
-        order[left[better]], pairs[left[better]] = new_order[better], new_pairs[better]
-    return order, pairs
+def _plain(w: NDArray[np.int16], is_row: NDArray[np.bool_], form: NDArray[np.intp]) -> _Rows:
+    """The rows of [panels, depth groups] that are some."""
+    panel, group = np.nonzero(is_row)
+    return _Rows(w[panel, group], panel, group, form[panel, group], np.zeros(len(panel), np.int64))
 
 
 def _pick_of_two(groups: NDArray[np.int16], todo: _Todo, piece: int) -> _Rows:
     """The two rows of each two neighbouring depth groups, one of them unsafe, whose eight bytes can all be paired."""
     panel, first = todo.windows(piece, 2)
     near = _neighbours(groups, panel, first, 2)
-    is_safe, order = _safe_orders(near)
+    is_safe, order = safe_orders(near)
     panel, first, near, order = panel[is_safe], first[is_safe], near[is_safe], order[is_safe]
     todo.done(panel, first, 2)
     base = np.minimum(first, first - first % piece + piece - WINDOW)  # a row reads all of a window
@@ -215,9 +137,9 @@ def _pick_of_window(groups: NDArray[np.int16], todo: _Todo, piece: int) -> _Rows
     near = _neighbours(groups, panel, first, WINDOW)
     is_unsafe = todo.is_unsafe[panel[:, None], first[:, None] + np.arange(WINDOW)]
     halves = (near[..., :8], is_unsafe[:, :2]), (near[..., 8:], is_unsafe[:, 2:])
-    by_twos = [_safe_orders(half)[0] | ~unsafe.any(-1) for half, unsafe in halves]
+    by_twos = [safe_orders(half)[0] | ~unsafe.any(-1) for half, unsafe in halves]
     left = np.nonzero(~(by_twos[0] & by_twos[1]))[0]
-    order, pairs = _most_pairs(near[left])
+    order, pairs = most_pairs(near[left])
     rows = (16 - pairs + 1) // 2
     is_less = rows < WINDOW + is_unsafe[left].sum(-1)
     panel, first, near = (v[left][is_less] for v in (panel, first, near))
@@ -238,7 +160,7 @@ def _neighbours(
     groups: NDArray[np.int16], panel: NDArray[np.intp], first: NDArray[np.intp], count: int
 ) -> NDArray[np.int16]:
     """The weights of `count` depth groups [n, nr, 4 * count], of [panels, depth groups, nr, 4]."""
-    near = np.moveaxis(groups[panel[:, None], first[:, None] + np.arange(count)], 1, 2)
+    near: NDArray[np.int16] = np.moveaxis(groups[panel[:, None], first[:, None] + np.arange(count)], 1, 2)
     return near.reshape(*near.shape[:2], 4 * count)
 
 
