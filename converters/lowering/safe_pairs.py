@@ -46,12 +46,12 @@ def safe_orders(eight: NDArray[np.int16]) -> tuple[NDArray[np.bool_], NDArray[np
     return found, matchings[fits.argmax(-1)]
 
 
-def _greedy_pairs(is_safe: NDArray[np.bool_], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _greedy_pairs(is_safe: NDArray[np.bool_], chance: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs up vertices that have few neighbours left first (Karp and Sipser), ties by chance.
 
     Args:
         is_safe: Graphs of 16 vertices, [n, 16, 16].
-        rng: For the ties.
+        chance: Decides ties, [n, 16] from 0 to 1.
 
     Returns:
         The vertices, pair behind pair and then those left over, [n, 16]; how many pairs there are, [n].
@@ -61,7 +61,7 @@ def _greedy_pairs(is_safe: NDArray[np.bool_], rng: np.random.Generator) -> tuple
     is_free, pairs = np.ones((count, 16), bool), np.zeros(count, np.intp)
     when = np.full((count, 16), 16.0)  # a vertex was taken
     for step in range(8):
-        degree = (is_safe & is_free[:, None, :]).sum(-1) + rng.random((count, 16)) / 2
+        degree = (is_safe & is_free[:, None, :]).sum(-1) + chance / 2
         least = np.where(is_free & (degree >= 1), degree, np.inf)
         first = least.argmin(-1)
         found = every[np.isfinite(least[every, first])]
@@ -81,10 +81,11 @@ def most_pairs(sixteen: NDArray[np.int16]) -> tuple[NDArray[np.intp], NDArray[np
         is_safe[:, first] = ~excess(both).any((1, 3))
     is_safe &= ~np.eye(16, dtype=bool)
     order, pairs = np.zeros((len(sixteen), 16), np.intp), np.full(len(sixteen), -1)
-    rng = np.random.default_rng(0)
+    bits = np.random.PCG64(0)  # raw: the same with every version of NumPy
     for _ in range(TRIES):
         left = np.nonzero(pairs < 8)[0]
-        new_order, new_pairs = _greedy_pairs(is_safe[left], rng)
+        chance = (bits.random_raw(16 * len(left)) >> np.uint64(32)).reshape(-1, 16) / 2.0**32
+        new_order, new_pairs = _greedy_pairs(is_safe[left], chance)
         better = new_pairs > pairs[left]
         order[left[better]], pairs[left[better]] = new_order[better], new_pairs[better]
     return order, pairs

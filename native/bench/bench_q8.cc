@@ -30,16 +30,15 @@ class LayerRun {
  public:
   LayerRun(const Layer& layer, const Options& options) : layer_(layer), packing_(packing_of(options.isa)) {
     const int out = layer.out_size(), depth = layer.depth();
-    const test::PackShape shape{1,
-                                layer.out_channels,
-                                layer.kernel,
-                                layer.kernel,
-                                layer.channels,
-                                packing_.q8_nr,
-                                packing_.q8_kg,
-                                packing_.saturating_pairs,
-                                128,
-                                true};
+    test::PackShape shape{1,
+                          layer.out_channels,
+                          layer.kernel,
+                          layer.kernel,
+                          layer.channels,
+                          packing_.q8_nr,
+                          packing_.q8_kg,
+                          packing_.saturating_pairs};
+    shape.taps = layer.channels >= 128;  // as the converter has it
     const int lanes = packing_.q8_nr * packing_.q8_kg;
     const Dtype dtype = packing_.activations_signed ? Dtype::kS8 : Dtype::kU8;
     fill(x_, static_cast<size_t>(layer.size) * layer.size * layer.channels);
@@ -60,7 +59,6 @@ class LayerRun {
                 : is_list_      ? dense(w, Dtype::kS8, {packed_groups, lanes})
                                 : dense(w, Dtype::kS8, {1, shape.panels(), shape.depth_groups(), lanes});
     const auto indices = [](std::vector<int32_t>& values) {
-      values.reserve(1);  // memory even for none
       return dense(values.data(), Dtype::kI32, {static_cast<int32_t>(values.size())});
     };
     views_[6] = indices(packed_.row_start);
@@ -86,7 +84,7 @@ class LayerRun {
                                   options.add ? &views_[8] : nullptr,
                                   is_list_ ? &views_[6] : nullptr,
                                   is_list_ ? &views_[7] : nullptr,
-                                  is_list_ ? &views_[9] : nullptr};
+                                  packed_.row_order.empty() ? nullptr : &views_[9]};
     const TensorView* outputs[] = {&views_[5]};
     if (!w_.empty()) {
       const OpArgs args{inputs, 6, outputs, 1, &winograd_};

@@ -37,8 +37,8 @@ EK_TEST(every_depth_column_and_row) {
   });
 }
 
-// So the cases here run the loops of all forms.
-EK_TEST(cases_have_rows_in_every_form) {
+// Random weights as the cases here have them make kernels run the loops of all forms.
+EK_TEST(random_weights_have_rows_in_every_form) {
   ConvCase c;
   c.channels = 64;
   c.out_channels = 160;
@@ -273,8 +273,57 @@ EK_TEST(bands_of_padded_images) {
       c.zero_padding = true;
       c.add = true;
       c.threads = threads;
-      c.seed = static_cast<uint64_t>(10 * stride + threads);
-      check_all(c);
+      for (const int seed : {20 * stride + 2 * threads, 1}) {  // parts of one tap, or of several
+        c.seed = static_cast<uint64_t>(seed);
+        check_all(c);
+      }
+    }
+  }
+}
+
+// Only where each part of a list is of one tap.
+EK_TEST(taps_of_lists_are_skipped) {
+  ConvCase c;
+  c.h = c.w = 7;
+  c.channels = 64;
+  c.out_channels = 32;
+  c.kernel_h = c.kernel_w = 3;
+  c.pad_top = c.pad_left = 1;
+  c.nr = 16;
+  c.kg = 4;
+  c.saturating_pairs = true;
+  c.zero_padding = true;
+  c.seed = 2;
+  EK_CHECK(skips_taps(c, Isa::kScalar));
+  const std::vector<int> rows = rows_by_form(c);
+  EK_CHECK(std::accumulate(rows.begin(), rows.end(), 0) > 0);  // it is a list
+  c.zero_padding = false;
+  EK_CHECK(!skips_taps(c, Isa::kScalar));
+  c.zero_padding = true;
+  c.seed = 13;  // parts of 5 depth groups, taps of 16
+  EK_CHECK(!skips_taps(c, Isa::kScalar));
+}
+
+// Kernels that know no lists leave them to the scalar one.
+EK_TEST(lists_on_every_instruction_set) {
+  for (const Packing& packing : runnable_packings()) {
+    if (packing.kg != 4) continue;
+    for (const uint64_t seed : {2, 4, 13}) {
+      ConvCase c;
+      c.h = c.w = 9;
+      c.channels = 48;
+      c.out_channels = 70;
+      c.kernel_h = c.kernel_w = 3;
+      c.pad_top = c.pad_left = 1;
+      c.zero_padding = seed != 4;
+      c.nr = packing.nr;
+      c.kg = packing.kg;
+      c.is_signed = packing.is_signed;
+      c.saturating_pairs = true;
+      c.seed = seed;
+      check_conv_case(c, packing.isa);
+      c.is_signed = true;
+      check_conv_case(c, Isa::kScalar);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/gemm/conv_q8_bands.h"
 #include "kernels/op.h"
 #include "tests/check.h"
 #include "tests/q8_pack.h"
@@ -69,10 +70,12 @@ TensorView dense(void* data, Dtype dtype, const std::vector<int32_t>& dims) {
 int depth_of(const ConvCase& c) { return c.kernel_h * c.kernel_w * (c.channels / c.groups); }
 
 PackShape pack_shape(const ConvCase& c) {
-  return {c.groups,       c.out_channels / c.groups, c.kernel_h,
-          c.kernel_w,     c.channels / c.groups,     c.nr,
-          c.kg,           c.saturating_pairs,        1 + static_cast<int>(c.seed % 9),
-          c.seed % 2 == 0};
+  PackShape shape{c.groups, c.out_channels / c.groups, c.kernel_h, c.kernel_w, c.channels / c.groups, c.nr,
+                  c.kg,     c.saturating_pairs};
+  shape.is_signed = c.is_signed;
+  shape.part = 1 + static_cast<int>(c.seed % 9);
+  shape.taps = c.seed % 2 == 0;
+  return shape;
 }
 
 // One sign in three columns of four among the extremes: sums as far from zero as they can get.
@@ -276,9 +279,9 @@ TensorView weights_view(const ConvCase& c, Operands& o) {
   return dense(w, Dtype::kS8, {static_cast<int32_t>(o.packed.w.size()) / lanes, lanes});
 }
 
-// Checks and runs the op as the engine does: in its default way, or in another one that the seed names, if there is
-// one.
-Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
+// body(op, args), as the engine calls it.
+template <typename Body>
+auto with_args(const ConvCase& c, Operands& o, Body&& body) {
   const Dtype dtype = c.is_signed ? Dtype::kS8 : Dtype::kU8;
   const TensorView x = o.x.view(dtype), y = o.y.view(dtype), residual = o.residual.view(dtype);
   const TensorView w = weights_view(c, o);
@@ -300,7 +303,7 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
                                 c.add ? &residual : nullptr,
                                 is_list ? &row_start : nullptr,
                                 is_list ? &row_group : nullptr,
-                                is_list ? &row_order : nullptr};
+                                o.packed.row_order.empty() ? nullptr : &row_order};
   const TensorView* outputs[] = {&y};
   const DepthwiseQ8Attrs depthwise = depthwise_attributes(o.attrs);
   const ConvQ8WinogradAttrs winograd = winograd_attributes(o.attrs);
@@ -309,10 +312,34 @@ Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
                                         : &o.attrs;
   OpArgs args{inputs, c.depthwise || c.winograd ? 6 : 9, outputs, 1, attributes};
   const OpDef& op = c.depthwise ? kDepthwiseQ8Op : c.winograd ? kConvQ8WinogradOp : kConvQ8Op;
-  EK_RETURN_IF_ERROR(op.check(args));
-  const int ways = op.ways(args, c.threads, isa);
-  if (!is_default && ways > 1) args.way = 1 + static_cast<int>(c.seed % static_cast<uint64_t>(ways - 1));
-  return run_op(op, args, isa, c.threads);
+  return body(op, args);
+}
+
+// Checks and runs the op: in its default way, or in another one that the seed names, if there is one.
+Status check_and_run(const ConvCase& c, Operands& o, Isa isa, bool is_default) {
+  return with_args(c, o, [&](const OpDef& op, OpArgs& args) -> Status {
+    EK_RETURN_IF_ERROR(op.check(args));
+    const int ways = op.ways(args, c.threads, isa);
+    if (!is_default && ways > 1) args.way = 1 + static_cast<int>(c.seed % static_cast<uint64_t>(ways - 1));
+    return run_op(op, args, isa, c.threads);
+  });
+}
+
+// With what follows from other fields.
+ConvCase completed(ConvCase c) {
+  if (c.depthwise) c.groups = c.out_channels = c.channels;
+  const auto fit = [](int size, int kernel, int stride, int dilation, int pad) {
+    return std::max(1, (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1);
+  };
+  if (c.out_h == 0) c.out_h = fit(c.h, c.kernel_h, c.stride_h, c.dilation_h, c.pad_top);
+  if (c.out_w == 0) c.out_w = fit(c.w, c.kernel_w, c.stride_w, c.dilation_w, c.pad_left);
+  return c;
+}
+
+void fill(const ConvCase& c, Operands& o) {
+  Random random(c.seed);
+  fill_memory(c, o, random);
+  fill_attributes(c, o.attrs, random);
 }
 
 }  // namespace
@@ -345,29 +372,28 @@ void vary(const GridCase& grid, ConvCase& c) {
   c.seed = grid.seed();
 }
 
-std::vector<int> rows_by_form(const ConvCase& c) {
+std::vector<int> rows_by_form(const ConvCase& asked) {
+  const ConvCase c = completed(asked);
   Operands o(c);
-  Random random(c.seed);
-  fill_weights(c, o, random);
-  std::vector<int> rows(kForms + 1);
+  fill(c, o);
+  std::vector<int> rows(o.packed.row_order.empty() ? kForms : kForms + 1);
   for (size_t i = 0; i + 1 < o.packed.row_start.size(); ++i) {
     rows[i % rows.size()] += o.packed.row_start[i + 1] - o.packed.row_start[i];
   }
   return rows;
 }
 
-void check_conv_case(const ConvCase& asked, Isa isa) {
-  ConvCase c = asked;
-  if (c.depthwise) c.groups = c.out_channels = c.channels;
-  const auto fit = [](int size, int kernel, int stride, int dilation, int pad) {
-    return std::max(1, (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1);
-  };
-  if (c.out_h == 0) c.out_h = fit(c.h, c.kernel_h, c.stride_h, c.dilation_h, c.pad_top);
-  if (c.out_w == 0) c.out_w = fit(c.w, c.kernel_w, c.stride_w, c.dilation_w, c.pad_left);
+bool skips_taps(const ConvCase& asked, Isa isa) {
+  const ConvCase c = completed(asked);
   Operands o(c);
-  Random random(c.seed);
-  fill_memory(c, o, random);
-  fill_attributes(c, o.attrs, random);
+  fill(c, o);
+  return with_args(c, o, [&](const OpDef&, const OpArgs& args) { return conv_q8_band_bytes(args, isa) > 0; });
+}
+
+void check_conv_case(const ConvCase& asked, Isa isa) {
+  const ConvCase c = completed(asked);
+  Operands o(c);
+  fill(c, o);
   const std::vector<uint8_t> expected = plain_image(c, o);
   for (const bool is_default : {true, false}) {
     std::memset(o.y.data(), kCanary, o.y.bytes());

@@ -47,6 +47,9 @@ void vary(const GridCase& grid, ConvCase& c);
 // How many rows of weights the case's list has in each form.
 std::vector<int> rows_by_form(const ConvCase& c);
 
+// Whether the case's taps outside the image are skipped.
+bool skips_taps(const ConvCase& c, Isa isa);
+
 // Runs the case with the kernels of `isa`, by default and in another of the op's ways, and compares with the plain
 // loop. Records failures by EK_CHECK.
 void check_conv_case(const ConvCase& c, Isa isa);

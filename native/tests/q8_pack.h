@@ -16,8 +16,9 @@ struct PackShape {
   int groups, group_columns, kernel_h, kernel_w, channels;  // columns and channels of a group
   int nr, kg;
   bool saturating_pairs;
-  int part = 128;     // depth groups of a part of a list of rows, at most
-  bool taps = false;  // no part is of several taps
+  bool is_signed = false;  // s8 activations
+  int part = 128;          // depth groups of a part of a list of rows, at most
+  bool taps = false;       // no part is of several taps
 
   int run_bytes() const { return kernel_w * channels; }
   int panels() const { return (group_columns + nr - 1) / nr; }  // of one group
@@ -134,10 +135,10 @@ std::vector<int8_t> depth_group(const PackShape& s, int panel, int group, Weight
   return lanes;
 }
 
-// What the complemented bytes of a depth group of u8 add to a channel's sum.
-inline int complement_of(const int8_t* weights, int form) {
+// What the complemented bytes of a depth group add to a channel's sum: -w * ~x = w * x - w * ~0.
+inline int complement_of(const int8_t* weights, int form, bool is_signed) {
   int sum = 0;
-  for (int k = 0; k < 4; ++k) sum += kFormComplements[form][k] ? -255 * weights[k] : 0;
+  for (int k = 0; k < 4; ++k) sum += kFormComplements[form][k] ? (is_signed ? 1 : -255) * weights[k] : 0;
   return sum;
 }
 
@@ -173,12 +174,21 @@ inline void append_rows(const PackShape& s, int panel, const std::vector<std::ve
       const int first = panel % s.panels() * s.nr;
       for (int column = 0; column < s.nr && first + column < s.group_columns; ++column) {
         packed.complement[static_cast<size_t>(panel / s.panels() * s.group_columns + first + column)] +=
-            complement_of(&lanes[at][static_cast<size_t>(column) * 4], form);
+            complement_of(&lanes[at][static_cast<size_t>(column) * 4], form, s.is_signed);
       }
       done = group + 1;
     }
     if (s.ends_part(group)) append_part(forms, packed);
   }
+}
+
+// Six forms are all there is where no row picks.
+inline void drop_last_form(PackedWeights& packed) {
+  std::vector<int32_t> starts;
+  for (size_t i = 0; i < packed.row_start.size(); ++i) {
+    if (i % (kForms + 1) != kForms) starts.push_back(packed.row_start[i]);
+  }
+  packed.row_start = starts;
 }
 
 template <typename Weight>
@@ -194,6 +204,7 @@ PackedWeights pack_conv_q8(const PackShape& s, Weight&& weight) {
       for (const std::vector<int8_t>& group : lanes) packed.w.insert(packed.w.end(), group.begin(), group.end());
     }
   }
+  if (packed.row_order.empty()) drop_last_form(packed);
   return packed;
 }
 

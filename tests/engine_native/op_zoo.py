@@ -76,14 +76,14 @@ def _conv_q8_orders(z: _Zoo) -> bytes:
     return listed_convolution([0, 3, 5, 6, 7, 8, 10, 12], [*range(10), 4, 32], [0x0F050200, 0x06040C01])
 
 
-def listed_convolution(starts: list[int], groups: list[int], orders: list[int]) -> bytes:
+def listed_convolution(starts: list[int] | None, groups: list[int], orders: list[int]) -> bytes:
     """A 3x3 convolution of 16 channels, 12 depth groups a kernel row, whose weights are a list of rows that pick."""
     z = _Zoo()
     scale = z.constant("f32", np.full(3, 0.001, np.float32))
     operands = (z.input("u8", 1, 5, 6, 16), z.s8(len(groups), 64), z.i32([5, -7, 9]), scale)
-    lists = (z.i32(starts), z.i32(groups), z.i32(orders))
+    lists = (-1 if starts is None else z.i32(starts), z.i32(groups), z.i32(orders))
     image = z.output("u8", 1, 5, 6, 3)
-    words = {"groups": 1, "nr": 16, "kg": 4, "x_zero": 4, "y_max": 255, **_WINDOW, **_PADS}
+    words = {"groups": 1, "nr": 16, "kg": 4, "y_max": 255, **_WINDOW, **_PADS}
     return z.finish("conv_q8", (*operands, -1, -1, *lists), (image,), **words)
 
 

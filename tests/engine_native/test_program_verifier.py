@@ -186,6 +186,7 @@ _ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 35, 32, 4], [0
 @pytest.mark.parametrize(
     ("starts", "groups", "orders", "message"),
     [
+        (None, _ROW_GROUPS, _ORDERS, "row_start"),
         ([0, 3, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
         ([1, 2, 2, 2, 2, 2, 2, 4], _ROW_GROUPS, _ORDERS, "row_start"),
         ([0, 2, 2, 2, 2, 2, 2, 3], _ROW_GROUPS, _ORDERS, "row_start"),
@@ -203,7 +204,7 @@ _ROW_STARTS, _ROW_GROUPS, _ORDERS = [0, 2, 2, 2, 2, 2, 2, 4], [0, 35, 32, 4], [0
     ],
 )
 def test_rows_that_leave_the_image_are_refused(
-    starts: list[int], groups: list[int], orders: list[int], message: str
+    starts: list[int] | None, groups: list[int], orders: list[int], message: str
 ) -> None:
     assert _native.Program.from_bytes(listed_convolution(_ROW_STARTS, _ROW_GROUPS, _ORDERS)).plan_count == 1
     with pytest.raises(PackageError, match=message) as caught:

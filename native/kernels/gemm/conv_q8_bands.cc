@@ -47,17 +47,22 @@ struct Grid {
   int64_t tap_of(int64_t part) const { return rows.starts == nullptr ? part : tap_of_part(rows, source, panels, part); }
 };
 
-bool can_skip(const Grid& grid) {
+// Lists whose parts are of one tap each have as many parts for each tap.
+bool may_skip(const Grid& grid) {
   if (grid.rows.starts == nullptr) return grid.skips != DepthSkips::kNothing;
-  if (grid.skips != DepthSkips::kParts) return false;
+  return grid.skips == DepthSkips::kParts && grid.parts() % grid.taps() == 0;
+}
+
+// Whether they really are.
+bool are_parts_taps(const Grid& grid) {
   for (int64_t part = 0; part < grid.parts(); ++part) {
     if (grid.tap_of(part) < 0) return false;
   }
   return true;
 }
 
-// Of no bands where kernels can't skip or there is nothing to skip.
-Grid grid_of(const OpArgs& args, Isa isa) {
+// Of no bands where there is nothing to skip, or kernels can't by what is known without reading lists.
+Grid shape_of(const OpArgs& args, Isa isa) {
   const auto& a = args.attrs<ConvQ8Attrs>();
   Grid grid{};
   grid.source = conv_q8_source(args.in(0), args.out(0), a);
@@ -71,9 +76,15 @@ Grid grid_of(const OpArgs& args, Isa isa) {
   const AxisBands columns = axis_bands(horizontal_axis(s.window), s.out_w, s.w);
   const bool is_whole = lines.count == 1 && columns.count == 1 && lines.taps[0].count() == s.window.kernel_h &&
                         columns.taps[0].count() == s.window.kernel_w;
-  if (is_whole || !can_skip(grid)) return grid;
+  if (is_whole || !may_skip(grid)) return grid;
   grid.lines = lines;
   grid.columns = columns;
+  return grid;
+}
+
+Grid grid_of(const OpArgs& args, Isa isa) {
+  Grid grid = shape_of(args, isa);
+  if (grid.rows.starts != nullptr && grid.count() > 0 && !are_parts_taps(grid)) grid.lines = grid.columns = {};
   return grid;
 }
 
@@ -162,10 +173,13 @@ void list_parts(const OpArgs& args, const Grid& grid, int64_t* lists, ConvQ8Band
   }
   bands.parts = grid.parts();
   if (count > 0) bands.segments = segments;
-  for (int i = 0; i < bands.count; ++i, taken += bands.parts) {
-    for (int64_t part = 0; part < bands.parts; ++part) taken[part] = takes(grid, i, grid.tap_of(part));
-    bands.band[i].taken = taken;
+  for (int i = 0; i < bands.count; ++i) {
+    bands.band[i].taken = taken + i * bands.parts;
     if (biases > 0) bands.band[i].bias = bias + i * biases;
+  }
+  for (int64_t part = 0; part < bands.parts; ++part) {
+    const int64_t tap = grid.tap_of(part);
+    for (int i = 0; i < bands.count; ++i) taken[i * bands.parts + part] = takes(grid, i, tap);
   }
   if (biases > 0) fill_biases(args, grid, bands, bias);
 }
@@ -194,6 +208,8 @@ Span overlap(Span a, Span b) { return {std::max(a.begin, b.begin), std::min(a.en
 
 }  // namespace
 
+bool may_have_conv_q8_bands(const OpArgs& args, Isa isa) { return shape_of(args, isa).count() > 0; }
+
 size_t conv_q8_band_bytes(const OpArgs& args, Isa isa) {
   const Grid grid = grid_of(args, isa);
   if (grid.skips != DepthSkips::kParts) return 2 * sizeof(int64_t) * static_cast<size_t>(groups_of_all(grid));
@@ -211,7 +227,11 @@ ConvQ8Bands make_conv_q8_bands(const OpArgs& args, Isa isa, int64_t* lists) {
     bands.band[i].lines = grid.lines.outputs[i / grid.columns.count];
     bands.band[i].columns = grid.columns.outputs[i % grid.columns.count];
   }
-  grid.skips == DepthSkips::kParts ? list_parts(args, grid, lists, bands) : list_groups(args, grid, lists, bands);
+  if (grid.skips == DepthSkips::kParts) {
+    list_parts(args, grid, lists, bands);
+  } else {
+    list_groups(args, grid, lists, bands);
+  }
   return bands;
 }
 

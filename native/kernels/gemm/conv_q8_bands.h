@@ -34,6 +34,9 @@ struct ConvQ8Bands {
   ConvQ8Band band[kMostBands];
 };
 
+// Whether there may be bands: quick, but it does not see a list of rows that kernels can skip nothing of.
+bool may_have_conv_q8_bands(const OpArgs& args, Isa isa);
+
 // Memory that the lists of all bands take; 0 where there are none.
 size_t conv_q8_band_bytes(const OpArgs& args, Isa isa);
 

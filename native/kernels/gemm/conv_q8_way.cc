@@ -14,14 +14,18 @@ struct Digits {
   int kernel, block, windows, turned;
 };
 
+// Only some kernels know lists of rows.
 const GemmQ8Kernel& preferred_kernel(const OpArgs& args, Isa isa) {
   const auto& a = args.attrs<ConvQ8Attrs>();
-  return select_gemm_q8(isa, args.in(0).dtype, a.nr, a.kg);
+  const GemmQ8Kernel& kernel = select_gemm_q8(isa, args.in(0).dtype, a.nr, a.kg);
+  const bool is_list = args.input_count > 7 && args.inputs[7] != nullptr;
+  if (!is_list || kernel.skips == DepthSkips::kParts) return kernel;
+  return select_gemm_q8(Isa::kScalar, args.in(0).dtype, a.nr, a.kg);
 }
 
 bool has_bands(OpArgs args, Isa isa) {
   args.way = 0;
-  return conv_q8_band_bytes(args, isa) > 0;
+  return may_have_conv_q8_bands(args, isa);
 }
 
 // Products of words have a kernel and blocks of their own.

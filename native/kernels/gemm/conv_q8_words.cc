@@ -20,6 +20,9 @@ constexpr int64_t kMostCopyBytes = 256 * 1024;
 constexpr int64_t kMostGroupChannels = 64;
 constexpr int64_t kMostPointwiseChannels = 96;
 
+// Of a tile of 6 x 16 on Zen 3: two words, and four bytes, of the depth.
+constexpr double kWordCycles = 8.4, kByteCycles = 13.6;
+
 constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What is known without the weights.
@@ -37,15 +40,16 @@ bool gains_by_groups(const ConvQ8Attrs& a, const ConvQ8Source& s, int64_t group_
   return a.groups > 1 && s.channels <= kMostGroupChannels && int64_t{a.kernel_h} * a.kernel_w > 1 && fills_panels;
 }
 
-// Pointwise convolutions: where pairs of bytes would saturate so often that their list is much longer than the depth.
-// Deeper ones would make more of longer panels than the first-level cache holds.
+// Pointwise convolutions: where pairs of bytes would saturate so often that their list costs more. Of little depth:
+// longer panels of words would not stay in the first-level cache. Not stems: widening 3 channels takes longer than it
+// saves.
 bool gains_by_pairs(const OpArgs& args, const ConvQ8Attrs& a, const ConvQ8Source& s, int64_t group_columns) {
   const bool is_pointwise = a.groups == 1 && int64_t{a.kernel_h} * a.kernel_w * a.stride_h * a.stride_w == 1;
-  if (!is_pointwise || s.channels > kMostPointwiseChannels || args.input_count <= 7 || args.inputs[7] == nullptr) {
-    return false;
-  }
-  const int64_t panels = (group_columns + a.nr - 1) / a.nr;
-  return 8 * int64_t{args.in(7).dims[0]} > 9 * panels * s.depth_groups();
+  const WeightRows rows = weight_rows_of(args, (group_columns + a.nr - 1) / a.nr);
+  if (!is_pointwise || s.channels > kMostPointwiseChannels || rows.starts == nullptr) return false;
+  const auto words = static_cast<double>((group_columns + kWordColumns - 1) / kWordColumns * ((s.channels + 1) / 2));
+  const auto bytes = static_cast<double>(args.in(7).dims[0] * (a.nr / kWordColumns));
+  return words * kWordCycles < bytes * kByteCycles;
 }
 
 Shape shape_of(const OpArgs& args, Isa isa) {

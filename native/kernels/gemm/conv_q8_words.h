@@ -1,7 +1,7 @@
 // Convolutions as products of 16-bit words: each group's channels of a few lines are widened once, weights when a
 // session starts. Pairs of words never saturate, so that no depth group comes twice, and neither windows over the
 // border nor panels that are not full cost more than others. For grouped convolutions of few channels, and for
-// pointwise ones of little depth.
+// pointwise ones of little depth whose lists of bytes would be long.
 #ifndef EDGEKIT_KERNELS_GEMM_CONV_Q8_WORDS_H_
 #define EDGEKIT_KERNELS_GEMM_CONV_Q8_WORDS_H_
 

@@ -47,7 +47,7 @@ struct GemmQ8Rows {
   const int64_t* b_offsets;  // [depth_groups]
   int64_t depth_groups;
   // They come in `parts` parts, and in each form by form: segment s, of form s % forms(), has segments[s + 1] -
-  // segments[s] of them. One part of form 0 but for saturating pairs.
+  // segments[s] of them. Weights that are no list are all of form 0: one part, or with `taken` one for each tap.
   const int32_t* segments;  // [forms() * parts + 1]
   int64_t parts;
   const uint8_t* taken;   // [parts] 0: the part is left out; null: none is
@@ -70,8 +70,9 @@ struct GemmQ8Rows {
 
 using GemmQ8Fn = void (*)(const GemmQ8Rows&) noexcept;
 
-// Which of the fields of GemmQ8Rows that leave depth groups out a kernel reads.
-enum class DepthSkips { kNothing, kGroups, kParts };  // neither, b_offsets, taken
+// How a kernel leaves depth groups out: not at all, by b_offsets, or by `taken`. Those of the last kind are the ones that
+// read segments.
+enum class DepthSkips { kNothing, kGroups, kParts };
 
 struct GemmQ8Kernel {
   const char* name;
