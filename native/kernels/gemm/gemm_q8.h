@@ -70,8 +70,8 @@ struct GemmQ8Rows {
 
 using GemmQ8Fn = void (*)(const GemmQ8Rows&) noexcept;
 
-// How a kernel leaves depth groups out: not at all, by b_offsets, or by `taken`. Those of the last kind are the ones that
-// read segments.
+// How a kernel leaves depth groups out: not at all, by b_offsets, or by `taken`. Those of the last kind are the ones
+// that read segments.
 enum class DepthSkips { kNothing, kGroups, kParts };
 
 struct GemmQ8Kernel {
