@@ -81,7 +81,7 @@ def bounded_pairs(dense: NDArray[np.int8], piece: int) -> RowList | None:
     """Finds rows for each depth group: in a form in which no pair saturates, or picked of several, or two.
 
     Args:
-        dense: Packed weights [panels, depth groups, nr * 4].
+        dense: Packed weights, int8 [panels, depth groups, nr * 4].
         piece: Depth groups whose bytes lie side by side wherever the image lies: of a tap, or of a run of taps.
 
     Returns:

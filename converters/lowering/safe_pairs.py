@@ -12,7 +12,7 @@ TRIES = 8  # at finding pairs of sixteen: one more finds all eight in few more o
 
 
 def excess(row: NDArray[np.int16]) -> NDArray[np.int16]:
-    """What the pairs of rows [..., nr, 2 * pairs] have beyond PAIR_BOUND: in the second of each pair."""
+    """What the pairs of rows, int16 [..., nr, 2 * pairs], have beyond PAIR_BOUND: in the second of each pair."""
     pairs = row.reshape(*row.shape[:-1], row.shape[-1] // 2, 2)
     total = pairs.sum(-1, dtype=np.int16)
     same_sign = (pairs[..., 0] > 0) == (pairs[..., 1] > 0)
@@ -32,7 +32,7 @@ def _matchings(left: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def safe_orders(eight: NDArray[np.int16]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """For weights [n, nr, 8]: which can be paired without excess, and the order of the eight for that, [n, 8]."""
+    """For weights, int16 [n, nr, 8]: which can be paired without excess, and the order of the eight for that, [n, 8]."""
     pairs = list(itertools.combinations(range(8), 2))
     matchings = np.array(_matchings(tuple(range(8))))
     pair_of = {pair: i for i, pair in enumerate(pairs)}
@@ -74,7 +74,7 @@ def _greedy_pairs(is_safe: NDArray[np.bool_], chance: NDArray[np.float64]) -> tu
 
 
 def most_pairs(sixteen: NDArray[np.int16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """As _greedy_pairs, of weights [n, nr, 16]: the best of TRIES."""
+    """As _greedy_pairs, of weights, int16 [n, nr, 16]: the best of TRIES."""
     is_safe = np.ones((len(sixteen), 16, 16), bool)
     for first in range(16):
         both = np.stack(np.broadcast_arrays(sixteen[..., first, None], sixteen), -1)
