@@ -32,7 +32,7 @@ def _matchings(left: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def safe_orders(eight: NDArray[np.int16]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """For weights, int16 [n, nr, 8]: which can be paired without excess, and the order of the eight for that, [n, 8]."""
+    """For weights, int16 [n, nr, 8]: which can be paired without excess, and the order for that, [n, 8]."""
     pairs = list(itertools.combinations(range(8), 2))
     matchings = np.array(_matchings(tuple(range(8))))
     pair_of = {pair: i for i, pair in enumerate(pairs)}
