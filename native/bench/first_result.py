@@ -2,13 +2,16 @@
 
     python native/bench/first_result.py edgekit=A.ekpkg onnxruntime=A.onnx openvino=A.xml litert=A.tflite
 
-Every measurement is a process of its own, and the engines take turns. Prints one JSON line an engine: medians of the
-import, of the load, of the first run, of both together, and of the peak of resident memory (numpy included).
+Every measurement is a process of its own, and the engines take turns, once without being counted: files are then in
+the page cache, and Python's modules compiled, as in any process of an application but its very first. Prints one JSON
+line an engine: medians of the import, of the load, of the first run, of both together, and of the peak of resident
+memory (numpy included).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -144,13 +147,16 @@ def main() -> None:
     if unknown := {engine for engine, _ in pairs} - ENGINES.keys():
         parser.error(f"unknown engine {min(unknown)!r}; there are {', '.join(ENGINES)}")
     results: dict[tuple[str, str], list[dict[str, float]]] = {pair: [] for pair in pairs}
-    for _ in range(args.rounds):
+    # Without compiled modules every import would count the compiler.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for counted in [False, *[True] * args.rounds]:
         for (engine, file), found in results.items():
             words = [sys.executable, __file__, OF_ONE_PROCESS, engine, file, str(args.threads)]
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
             if done.returncode != 0:
                 parser.exit(1, f"{engine} {file}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}\n")
-            found.append(json.loads(done.stdout.splitlines()[-1]))
+            if counted:
+                found.append(json.loads(done.stdout.splitlines()[-1]))
     for (engine, file), found in results.items():
         medians = {name: round(float(np.median([each[name] for each in found])), 2) for name in found[0]}
         print(json.dumps({"engine": engine, "file": Path(file).name, **medians}))
