@@ -37,7 +37,10 @@ class Window {
       }
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * kOut; ++i) store_sums((i < 2 ? first : second)[i % 2], sums[i]);
+    for (int i = 0; i < 2 * kOut; ++i) {
+      PixelSums* row = i < 2 ? first : second;  // named: GCC 12's UBSan mistakes the element of (a ? b : c)[i]
+      store_sums(row[i % 2], sums[i]);
+    }
   }
 
  private:

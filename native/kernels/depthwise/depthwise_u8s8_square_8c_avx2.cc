@@ -66,7 +66,8 @@ class Window {
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * kOut; ++i) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>((i < 2 ? first : second)[i % 2]), sums[i]);
+      PixelSums* row = i < 2 ? first : second;  // named: GCC 12's UBSan mistakes the element of (a ? b : c)[i]
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row[i % 2]), sums[i]);
     }
   }
 

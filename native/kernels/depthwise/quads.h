@@ -68,7 +68,10 @@ class QuadWindow {
       multiply(i, weights, sums);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * kOut; ++i) Simd::store((i < 2 ? first : second)[i % 2], sums[i]);
+    for (int i = 0; i < 2 * kOut; ++i) {
+      PixelSums* row = i < 2 ? first : second;  // named: GCC 12's UBSan mistakes the element of (a ? b : c)[i]
+      Simd::store(row[i % 2], sums[i]);
+    }
   }
 
  private:
